@@ -1,4 +1,4 @@
-//! Facts about its agent that a worker gets in the first message, `Hello`, and paths that follow from them.
+//! Facts about an agent that its worker gets in the first message, `Hello`, and paths that follow from them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +16,18 @@ use crate::fault::{Result, failed, refused_io};
 pub struct Assignment {
     /// Root directory of the project; relative paths start here.
     pub project: PathBuf,
-    /// Private directory of the agent for temporary files.
+    /// Private directory of the agent for temporary files; `None` if it has none.
     pub temp: Option<PathBuf>,
-    /// Enforced by the kernel; this copy is for error messages.
+    /// Copy of the agent's rights, for error messages. The kernel enforces the rights.
     pub rights: Rights,
-    /// Kind of sandbox that enforces the access on this kernel.
+    /// Kind of sandbox that enforces the rights on this kernel.
     pub tier: Tier,
     pub shell_init: Option<String>,
     pub new_file_mode: u32,
 }
 
 impl Assignment {
-    /// Must be called before any other thread exists: it changes the process's umask to read it.
+    /// Must be called before a second thread exists: the umask is read by changing it for a moment (umask(2)).
     pub fn new(hello: Hello) -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -46,7 +46,7 @@ impl Assignment {
         self.project.join(path.as_path())
     }
 
-    /// `place` has its links resolved; `named` is the path for the message.
+    /// Fails if `place`, with its links resolved, is outside the project. `named` is the path for the error message.
     pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
         let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
         if found.starts_with(&self.project) {

@@ -11,13 +11,13 @@ use sandbox_exec::modes::{missing, nearest_existing, permitted_by_mode};
 #[derive(Debug)]
 pub enum Stop {
     Failed(ToolError),
-    /// Also without a receiver of the call's messages.
+    /// The call was cancelled, or nobody receives its messages any more.
     Cancelled,
 }
 
 pub type Result<T> = std::result::Result<T, Stop>;
 
-/// For errors that do not come from a system call.
+/// Returns an error that does not come from a system call.
 pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Stop {
     Stop::Failed(ToolError { kind, message: message.into(), access: None })
 }
@@ -35,7 +35,7 @@ pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     Stop::Failed(ToolError { kind: kind(errno), message, access: Some(access) })
 }
 
-/// An error without a number counts as `EIO`.
+/// Returns the error of a failed system call. An `error` without an error number counts as `EIO`.
 pub fn refused_io(operation: Operation, path: &Path, error: &io::Error) -> Stop {
     refused(operation, path, errno_of(error))
 }

@@ -53,16 +53,16 @@ use tracing::Level;
 use worker::serve::serve;
 use worker::{fetch, gateway, mcp};
 
-/// The allocator of musl requests and returns memory page by page.
+/// Allocator of the musl build. musl's own requests and returns memory page by page.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Maximum number of threads for disk access; idle ones end after `KEEP_ALIVE`.
+// Maximum number of threads for disk access; idle ones end after `KEEP_ALIVE`.
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Names that a gateway looks up at a time, each in a thread.
+/// Maximum number of names that a gateway looks up at a time, each in a thread.
 const LOOKUPS: usize = 16;
 
 const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway | --mcp | --fetch";
@@ -145,7 +145,7 @@ fn run(role: Role) -> anyhow::Result<()> {
     served
 }
 
-/// The guest's socket to the supervisor.
+/// Returns both directions of the guest's socket to the supervisor.
 fn channel() -> anyhow::Result<(Receiver, Sender)> {
     let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
     let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
@@ -155,7 +155,7 @@ fn channel() -> anyhow::Result<(Receiver, Sender)> {
     ))
 }
 
-/// The same, for a guest that connects to hosts itself.
+/// Makes this process dumpable, for a guest that connects to hosts itself. Returns the same as [`channel`].
 fn dialling() -> anyhow::Result<(Receiver, Sender)> {
     // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
     set_dumpable(true).context("cannot become dumpable")?;

@@ -1,7 +1,7 @@
 //! Order in which tool calls start: reads run in parallel, writes run one at a time in order of arrival.
 //!
-//! A write waits for all earlier calls, and a read for all earlier writes, so that each call sees the files as the
-//! model's order implies.
+//! A write waits for all earlier calls, and a read waits for all earlier writes. So each call sees the changes of the
+//! calls before it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,7 +37,7 @@ impl Schedule {
         self.queue.push_back((call, order));
     }
 
-    /// `None` if no call may start now.
+    /// Starts the next call and returns its id; `None` if no call may start now.
     pub fn start(&mut self) -> Option<CallId> {
         let &(call, order) = self.queue.front()?;
         let writing = self.running.values().any(|&order| order == Order::Write);
@@ -57,7 +57,7 @@ impl Schedule {
         self.running.remove(&call);
     }
 
-    /// A running call is left alone.
+    /// Removes a call that has not started. A running call is left alone.
     pub fn cancel(&mut self, call: CallId) -> Place {
         if self.running.contains_key(&call) {
             return Place::Running;
@@ -80,7 +80,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Calls 1, 2, 3 … of the kinds in `orders`: `r` reads, `w` writes.
+    /// Returns a schedule with calls 1, 2, 3 … of the kinds in `orders`: `r` reads, `w` writes.
     fn arrived(orders: &str) -> Schedule {
         let mut schedule = Schedule::new(3);
         for (id, order) in (1..).zip(orders.chars()) {

@@ -23,7 +23,7 @@ use crate::tools::{Job, Tools, ToolsError, leftovers};
 const REST: Duration = Duration::from_millis(100);
 
 const PARALLEL: usize = 8;
-/// Messages that wait for the writer; each has up to 1 MiB.
+/// Maximum number of messages that wait for the writer; each has up to 1 MiB.
 const OUTBOX: usize = 4;
 /// Time limit for open calls after the supervisor has closed the pipe.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -35,13 +35,10 @@ pub enum ServeError {
     /// Invalid input, or a message that could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The message is not allowed in this state of the conversation.
     #[error("{0} is not allowed now")]
     OutOfPhase(&'static str),
-    /// The id of a new call is already in use.
     #[error("call {0} is already open")]
     DoubledCall(CallId),
-    /// The approved change is incomplete or invalid.
     #[error("the change of call {0} is invalid: {1}")]
     Effect(CallId, #[source] EffectError),
     #[error(transparent)]
@@ -51,7 +48,7 @@ pub enum ServeError {
     Task(#[from] JoinError),
 }
 
-/// Any end of the connection other than `Drain` is an error.
+/// Serves one agent's calls until `Drain`. Every other end of the connection is an error.
 pub async fn serve<R, W>(reader: R, writer: W, generation: Generation) -> Result<(), ServeError>
 where
     R: AsyncRead + Unpin,
@@ -108,9 +105,9 @@ struct Host {
     outbox: mpsc::Sender<ToSupervisor>,
     schedule: Schedule,
     waiting: HashMap<CallId, Job>,
-    /// With the sender of each call's cancellation.
+    /// Running calls, each with the sender of its cancellation.
     running: HashMap<CallId, watch::Sender<bool>>,
-    /// Approved changes of which some parts have not arrived.
+    /// Approved changes of which some parts have not arrived yet.
     arriving: HashMap<CallId, Assembler>,
     tasks: JoinSet<CallId>,
     draining: bool,
@@ -250,7 +247,7 @@ impl Host {
         }
     }
 
-    /// If the queue is full, a task sends the outcome later.
+    /// Sends the outcome of a call. If the queue is full, a task sends it later.
     fn close(&mut self, call: CallId, outcome: CallOutcome) {
         let full = match self.outbox.try_send(ToSupervisor::Outcome { call, outcome }) {
             Err(mpsc::error::TrySendError::Full(message)) => message,
@@ -269,7 +266,7 @@ impl Host {
         self.schedule.end(call);
     }
 
-    /// Sends `Bye` after success. Otherwise cancels the running calls and waits for them briefly.
+    /// Sends `Bye` after success. After an error, cancels the running calls and waits up to [`FAREWELL`] for them.
     async fn farewell(
         mut self,
         served: Result<(), ServeError>,

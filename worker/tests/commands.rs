@@ -1,4 +1,4 @@
-//! `shell_exec` with real commands.
+//! Tests of `shell_exec` with real commands.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn start(worker: &mut Worker, call: ShellExec) -> ipc::id::CallId {
     worker.call(Work::Run(ToolCall::ShellExec(call)))
 }
 
-/// False for a zombie.
+/// True if the process exists and is no zombie.
 fn is_alive(pid: &str) -> bool {
     let status = read_to_string(Path::new("/proc").join(pid.trim()).join("status"));
     status.is_ok_and(|status| !status.contains("\nState:\tZ"))
@@ -352,7 +352,7 @@ fn an_approved_command_does_not_run_behind_a_link() {
     assert_eq!(commit("nowhere").unwrap_err().kind, ToolErrorKind::NotFound);
 }
 
-/// Uses a private temp directory next to the project.
+/// Starts a worker with a private temp directory next to the project.
 fn with_temp(directory: &Path) -> Worker {
     let place = |name: &str| {
         let place = directory.canonicalize().unwrap().join(name);

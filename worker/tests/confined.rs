@@ -1,4 +1,4 @@
-//! The tools in a real sandbox, as root and as a plain user.
+//! Tests of the tools in a real sandbox, as root and as a plain user.
 
 #![expect(
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ struct Site {
 }
 
 impl Site {
-    /// One for each user and tier that can be tested here; none without sandbox-exec.
+    /// Returns a site for each user and tier that can be tested here; none without sandbox-exec.
     fn all() -> Vec<Self> {
         let users = if geteuid().is_root() { vec![0, PLAIN] } else { vec![Uid::effective().as_raw()] };
         if !sandbox_exec().exists() {
@@ -88,7 +88,7 @@ impl Site {
         }
     }
 
-    /// Error number of a denied change.
+    /// Returns the error number of a denied change.
     fn read_only(&self) -> i32 {
         match self.tier {
             Tier::Full => nix::libc::EROFS,
@@ -96,7 +96,7 @@ impl Site {
         }
     }
 
-    /// A hidden file is covered by a file without permissions.
+    /// True if the operation meets the file without permissions that covers a hidden file.
     fn is_masked(&self, operation: Operation) -> bool {
         self.tier == Tier::Full && operation == Operation::Read
     }

@@ -1,4 +1,5 @@
-//! Metadata of a file stays when the content is replaced, or its loss is reported; access never becomes wider.
+//! Tests that a file's metadata stays when its content is replaced, or that its loss is reported. Access never becomes
+//! wider.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -20,10 +21,10 @@ const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 const OTHER: u32 = 1_234;
 
-/// Gives a file metadata that a new one would not have; false if this machine or user cannot.
+/// Function that gives a file metadata that a new one would not have; false if this machine or user cannot.
 type Prepare = fn(&Path) -> bool;
 
-/// An access control list: permissions of the owner, one user, the group, the mask and others
+/// Returns an access control list: permissions of the owner, one user, the group, the mask and others
 /// (`linux/posix_acl_xattr.h`).
 fn list([owner, user, group, mask, others]: [u16; 5]) -> Vec<u8> {
     let entries = [
@@ -50,7 +51,7 @@ fn flags(path: &Path) -> i32 {
     inode_flags(fs::File::open(path).unwrap().as_fd()).unwrap_or(0)
 }
 
-/// Metadata that must not change, and the inode if it must be the same.
+/// Returns the metadata that must not change.
 fn nature(path: &Path) -> (u32, u32, u32, u64, i32, Vec<Option<Vec<u8>>>) {
     let metadata = path.metadata().unwrap();
     let named = [ACCESS, "user.k", "user.long"].map(|name| attribute(path, name)).to_vec();
@@ -178,7 +179,7 @@ fn a_bit_that_a_write_takes_away_is_told() {
     }
 }
 
-/// The same worker as a plain user, from a copy, since the build directory may be root's alone.
+/// Returns the same worker as a plain user, started from a copy, since the build directory may be root's alone.
 fn as_other(command: Command, programs: &Path) -> Command {
     if !geteuid().is_root() {
         return command;

@@ -1,4 +1,4 @@
-//! Invalid bytes, and messages that are not allowed, at a worker.
+//! Tests that a worker ends after invalid bytes and after messages that are not allowed.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ fn message(message: &ToWorker) -> Vec<u8> {
     framed(&seal(Generation(1), message).unwrap())
 }
 
-/// Returns the exit code and standard error of a new worker.
+/// Sends bytes to a new worker. Returns its exit code and standard error.
 fn fed(bytes: &[u8]) -> (Option<i32>, String) {
     let mut child: Child = command().spawn().unwrap();
     // A worker that has already judged the first bytes does not read the rest.

@@ -1,4 +1,4 @@
-//! `write_file`, `edit_file`, preparation and commit on real files.
+//! Tests of `write_file`, `edit_file`, and of the preparation and writing of changes, on real files.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

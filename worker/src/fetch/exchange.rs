@@ -22,7 +22,7 @@ const ACCEPT: &str = "text/html,text/plain,text/markdown,application/json,applic
 
 pub(super) struct Exchange {
     response: Response<Incoming>,
-    /// Drives the connection. Dropping it closes the connection.
+    /// Task that drives the connection. Dropping it closes the connection.
     _driver: JoinSet<()>,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Exchange {
 pub(super) struct PageAnswer {
     pub(super) url: PageUrl,
     pub(super) status: u16,
-    /// Empty without a `Content-Type`.
+    /// Value of `Content-Type`; empty if the response has none.
     pub(super) content_type: String,
-    /// Value of `Content-Length`.
+    /// Value of `Content-Length`; `None` if it is missing or invalid.
     pub(super) length: Option<u64>,
     pub(super) body: Vec<u8>,
     /// True if the body exceeds the limit, so that its end was not read.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use html2text::config;
 use html2text::render::TextDecorator;
 
-/// Number of columns of a line.
+/// Line width, in characters, at which text is wrapped.
 const COLUMNS: usize = 120;
 
 pub(super) fn render(html: &str) -> Option<String> {
@@ -34,7 +34,7 @@ fn without_gaps(text: &str) -> String {
 
 #[derive(Clone, Debug, Default)]
 struct Markdown {
-    /// Targets of the links whose end has not been reached.
+    /// Targets of the links that have started and not ended; the innermost is the last.
     links: Rc<RefCell<Vec<String>>>,
 }
 

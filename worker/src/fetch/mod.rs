@@ -5,8 +5,8 @@
 //! 1. One request with `GET`, no body, cookie or credential. Redirects are followed to the same host alone, never off
 //!    HTTPS.
 //! 2. Every connection is to a host and port of the order; no other name is looked up.
-//! 3. The machine's resolver says the addresses, and the kernel and the broker whether one may be connected to.
-//! 4. At most so many bytes are kept, after decompression too; everything ends in time.
+//! 3. The machine's resolver gives the addresses; the kernel and the broker decide on each.
+//! 4. The number of bytes is limited, also after decompression, and so is the time.
 //! 5. The page is converted to text here, so that the supervisor parses nothing that a host sent.
 
 mod connect;
@@ -31,18 +31,17 @@ use tokio::time::timeout;
 use connect::Connector;
 use exchange::{Exchange, PageAnswer};
 
-/// Shorter than the supervisor's limit.
+/// Time limit of a fetch; shorter than the supervisor's own.
 const LATEST: Duration = Duration::from_secs(25);
 
-/// In bytes. A page of two megabytes takes a tenth of it.
+/// Maximum size of the process's data in bytes (`RLIMIT_DATA`). A page of two megabytes takes a tenth of it.
 const MEMORY: u64 = 1 << 30;
 
-/// Maximum number of characters of a host's text in a report.
+/// Maximum number of characters that a report quotes from a host.
 const WORDS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The supervisor closed the connection without an order.
     #[error("the supervisor closed the connection before its first message")]
     NoOrder,
     #[error("the supervisor sent its first message twice")]
@@ -58,7 +57,7 @@ pub fn limit_memory() {
     }
 }
 
-/// Ends early if the supervisor closes its end.
+/// Carries out one order. Ends early if the supervisor closes its end of the connection.
 pub async fn serve<R, W>(reader: R, writer: W) -> Result<(), FetchError>
 where
     R: AsyncRead + Unpin,
@@ -105,7 +104,7 @@ async fn fetch(
     }
 }
 
-/// Returns the final response, or the redirect that may not be followed.
+/// Returns the final response. The inner `Err` is a redirect that may not be followed.
 async fn answer(
     mut url: PageUrl,
     connector: &Connector,
@@ -125,7 +124,6 @@ async fn answer(
     Err(FetchFailure::Redirects { at: url })
 }
 
-/// Works in a thread, so that the supervisor can end the process meanwhile.
 async fn page(answer: PageAnswer) -> Result<Page, FetchFailure> {
     page::text_of(answer).await
 }

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use super::exchange::PageAnswer;
 use super::html;
 
-/// After it, the page is returned unconverted.
+/// Time limit for the conversion of HTML. After it, the page is returned unconverted.
 const RENDER: Duration = Duration::from_secs(4);
 
-/// The renderer recurses into nested elements; untouched stack memory costs nothing.
+/// Stack size of the conversion in bytes. The renderer recurses into nested elements; unused stack costs no memory.
 const STACK: usize = 256 << 20;
 
 /// Bytes at the start of a page that are searched for its type and charset.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Fails if the response is not text.
+/// Returns a response as text. Fails if it is not text.
 pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     let PageAnswer { url, status, content_type, length, body, is_partial } = answer;
     let kind = kind_of(&content_type, &body);
@@ -51,7 +51,7 @@ pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     Ok(Page { url, status, content_type, text, is_rendered, cut_from, is_partial })
 }
 
-/// Uses a thread with a large stack. `None` on failure or after a time limit.
+/// Converts HTML in a thread with a large stack. `None` on failure or after the time limit.
 async fn rendered(text: String) -> Option<String> {
     let (sender, receiver) = oneshot::channel();
     let render = move || {
@@ -73,7 +73,8 @@ fn beginning(mut text: String) -> String {
     text
 }
 
-/// Guesses the type from the bytes if `Content-Type` is missing.
+/// Returns the kind of a page by `Content-Type`, or by the first bytes if that is missing or
+/// `application/octet-stream`.
 pub(super) fn kind_of(content_type: &str, body: &[u8]) -> Kind {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = |kind: &str| {
@@ -109,7 +110,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// The byte order mark has precedence, then the host's charset, then the page's, then UTF-8.
+/// Decodes a page by its byte order mark, else by the host's charset, else by the page's own, else as UTF-8.
 pub(super) fn decoded(content_type: &str, body: &[u8], kind: Kind) -> String {
     let parameters = content_type.split(';').skip(1).filter_map(|field| field.split_once('='));
     let named = parameters

@@ -42,7 +42,6 @@ impl Site {
         self.reports(path).await.1
     }
 
-    /// Fetches a page. Returns the reports before the end, and the end.
     async fn reports(&self, path: &str) -> (Vec<FetchReport>, Result<Fetched, FetchFailure>) {
         let url: PageUrl = format!("http://localhost:{}{path}", self.port).parse().unwrap();
         let order = FetchOrder { hosts: Hosts::from(url.rule()), url, authorities: None };

@@ -1,4 +1,4 @@
-//! Connections that the agent's broker passes to the gateway. Its messages are not trusted.
+//! Connections that the agent's broker passes to the gateway. The broker's messages are not trusted.
 
 use std::io;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use sandbox_exec::system;
 use tokio::io::Interest;
 
-/// The broker's `SOCK_SEQPACKET` socket. `UnixDatagram` only waits for messages; tokio has no type for these sockets.
+/// Socket (`SOCK_SEQPACKET`) to the broker. tokio has no type for it; `UnixDatagram` only waits for messages.
 #[derive(Debug)]
 pub(super) struct Arrivals(tokio::net::UnixDatagram);
 
@@ -21,7 +21,7 @@ impl Arrivals {
         tokio::net::UnixDatagram::from_std(socket.into()).map(Self)
     }
 
-    /// Drops invalid messages. `None` once the broker's end is closed. Cancel safe.
+    /// Returns the next arrival, and drops invalid messages. `None` once the broker's end is closed. Cancel safe.
     pub(super) async fn next(&self) -> Option<(Arrival, tokio::net::TcpStream)> {
         loop {
             let mut bytes = [0; MAX_ARRIVAL];
@@ -43,7 +43,7 @@ impl Arrivals {
     }
 }
 
-/// Closes the descriptors of an invalid message.
+/// Decodes a message with one connection. Fails for an invalid message, and closes its descriptors.
 fn arrival(message: system::Received, bytes: &[u8]) -> anyhow::Result<(Arrival, tokio::net::TcpStream)> {
     let [socket] = <[OwnedFd; 1]>::try_from(message.descriptors)
         .map_err(|descriptors| anyhow::anyhow!("{} descriptors", descriptors.len()))?;

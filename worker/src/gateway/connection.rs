@@ -18,10 +18,10 @@ use super::pump::{Break, Traffic, pump, reset};
 use super::questions::Leave;
 use super::screen::Screen;
 
-/// Enough for one lost packet (RFC 6298 §2.1).
+/// Time that an attempt goes on after the client ended its side: enough for one lost packet (RFC 6298 §2.1).
 const WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
-/// Connection to a host that is on the list or that the user may allow.
+/// Connection to a host that is on the list of allowed hosts, or that the user may allow.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
@@ -34,7 +34,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects to the host and copies bytes until the end. Stops copying while the supervisor does not read reports.
+    /// Connects to the host, copies bytes in both directions until the end, and reports both.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
         let Self { number: connection, arrival, client, mut leave, held } = self;
         prepare(&client);
@@ -82,7 +82,7 @@ impl Connection {
     }
 }
 
-/// Never returns if the connection needs no permission.
+/// Waits until the permission is withdrawn. Never returns if the connection needs none.
 async fn is_taken_back(leave: Option<&mut Leave>) {
     match leave {
         Some(leave) => leave.is_taken_back().await,
@@ -94,14 +94,14 @@ fn taken_back() -> io::Error {
     io::Error::other("the permission for this connection was withdrawn")
 }
 
-/// True if the client closed or reset the connection while it waited.
+/// True if the client has closed or reset the connection.
 async fn is_gone(client: &TcpStream) -> bool {
     // It can be written to at once, whatever it has sent.
     let ready = client.ready(Interest::READABLE | Interest::WRITABLE).await;
     ready.is_ok_and(|ready| ready.is_read_closed() || ready.is_error())
 }
 
-/// Checks the first message if the port requires one.
+/// Connects to the host, after a check of the client's first message if the port requires one.
 async fn open(
     arrival: &Arrival,
     client: &TcpStream,
@@ -115,9 +115,9 @@ async fn open(
     Ok((host, address, outbound))
 }
 
-/// Waits until the client has reset its connection, or for some time after it ended its side.
+/// Waits until the client has reset its connection, or for [`WITHOUT_CLIENT`] after it ended its side.
 ///
-/// A closed socket looks like a half-closed one, which may still wait for an answer.
+/// A closed socket looks like a half-closed one, whose program may still wait for an answer.
 async fn given_up(client: &TcpStream) {
     let ended = async {
         // The end of the peer's direction counts as this readiness, and bytes before it do not.
@@ -138,7 +138,7 @@ fn prepare(socket: &TcpStream) {
     reset_when_closed(socket, true);
 }
 
-/// Otherwise the close sends what is left (`SO_LINGER`, socket(7)).
+/// Chooses that closing the socket resets its connection, or else sends what is left (`SO_LINGER`, socket(7)).
 pub(super) fn reset_when_closed(socket: &TcpStream, resets: bool) {
     let linger = linger { l_onoff: resets.into(), l_linger: 0 };
     if let Err(error) = setsockopt(socket, sockopt::Linger, &linger) {

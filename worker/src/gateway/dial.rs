@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// Time limit for the resolver.
 const RESOLVE: Duration = Duration::from_secs(10);
 
-/// Time limits for one address and for all addresses of a host.
+// Time limits for one address and for all addresses of a host.
 const ONE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(20);
 
@@ -25,7 +25,7 @@ const NEXT: Duration = Duration::from_millis(250);
 /// Network of placeholder addresses for names in a sandbox (RFC 2544). Unused on the internet.
 const STAND_INS: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
-/// Returns addresses in the order in which they are tried.
+/// Looks up a host. Returns its addresses in the order in which they are to be tried.
 pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr>, GatewayFailure> {
     let question = (host.as_str().to_owned(), port);
     // A set, because it takes a question back that still waits for a thread when nobody waits for the answer any more.
@@ -38,7 +38,7 @@ pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr
     if addresses.is_empty() { Err(GatewayFailure::Unresolved) } else { Ok(addresses) }
 }
 
-/// Removes placeholder addresses and alternates between IPv6 and IPv4, starting with the resolver's first.
+/// Removes placeholder addresses and alternates between IPv6 and IPv4, beginning with the family of the first address.
 fn in_order(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let outside = addresses.into_iter().filter(|address| !stands_for_a_name(address.ip()));
     let mut ordered = Vec::new();

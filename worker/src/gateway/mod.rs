@@ -2,16 +2,16 @@
 //!
 //! Its input is connections from the sandbox, each with a name and port. Policy, in this order:
 //!
-//! 1. The name and port have to be on the list, unless the supervisor allows them ([`questions`]).
+//! 1. The name and port have to be on the agent's list, unless the supervisor allows them ([`questions`]).
 //! 2. On ports 443 and 80 the first message has to name the same host; [`screen`] has the rules of all ports.
 //! 3. The machine's resolver gives the addresses; the kernel and the broker decide on each.
 //! 4. Bytes are carried unchanged until both directions have ended. Every other end resets both sides.
 //!
 //! Not checked: names inside TLS, where the certificate's owner reads them (a `Host` field of another site of the same
 //! front, the inner hello of Encrypted Client Hello behind a listed outer name); TLS that starts inside another
-//! protocol (`STARTTLS`); and on ports other than 443 and 80 every name but that of a first hello. On port 80 a switch
-//! to WebSocket ends the judgement of requests, only the first request of a connection can ask for it, and a switch to
-//! another protocol ends the connection.
+//! protocol (`STARTTLS`); and on other ports than 443 and 80 all names, except in a first `ClientHello`. On port 80 a
+//! switch to WebSocket ends the checks of requests. Only the first request of a connection can ask for it, and a switch
+//! to another protocol ends the connection.
 
 mod arrivals;
 mod connection;
@@ -42,11 +42,10 @@ use connection::{Connection, reset_when_closed};
 use proxy::Proxied;
 use questions::{Leave, Placed, Questions};
 
-/// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Number of descriptors for that many connections: two sockets each, two pipe ends for each direction that waits for
-/// its peer, and those of the resolver and of connection attempts.
+/// Limit of open descriptors, enough for [`MAX_CONNECTIONS`]: two sockets each, two pipe ends for each direction that
+/// waits for its peer, and those of the resolver and of connection attempts.
 const DESCRIPTORS: u64 = 8 * MAX_CONNECTIONS as u64;
 
 /// Maximum number of queued reports to the supervisor.
@@ -58,7 +57,7 @@ pub enum GatewayError {
     NoOrder,
     #[error("the supervisor sent its first message twice")]
     SecondOrder,
-    /// Invalid order, or unsent report.
+    /// The supervisor sent an invalid order, or a report could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// Waiting for standard input failed.
@@ -68,7 +67,7 @@ pub enum GatewayError {
     Task(#[from] JoinError),
 }
 
-/// Open connections are reset when the supervisor closes its end, since their tasks are dropped.
+/// Serves until the supervisor closes its end. Open connections are then reset, since their tasks are dropped.
 pub async fn serve<R, W>(arrivals: OwnedFd, reader: R, writer: W) -> Result<(), GatewayError>
 where
     R: AsyncRead + Unpin,
@@ -110,7 +109,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// The default of 1,024 is too low for the maximum number of connections.
+/// Raises the limit of open descriptors: the default of 1,024 is too low for [`MAX_CONNECTIONS`].
 fn raise_limit() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(soft, hard)| setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(DESCRIPTORS)), hard));
@@ -200,7 +199,7 @@ impl Gateway {
 }
 
 /// Waits for space for a report and then for an arrival, so that no connection is accepted while the supervisor does
-/// not read. Never returns once arrivals have ended.
+/// not read. `None` at the end of the arrivals; never returns if `arrivals` is `None`.
 async fn next<'a>(
     arrivals: Option<&Arrivals>,
     reports: &'a mpsc::Sender<GatewayReport>,

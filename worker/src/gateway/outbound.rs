@@ -10,14 +10,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::pump::{Break, read, write};
 use super::screen::{Answer, Screen};
 
-/// Time limit for a first message.
+/// Time limit for the client's first message.
 const FIRST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Outbound {
     screen: Screen,
     held: Vec<u8>,
-    /// Number of those bytes that may be sent.
+    /// Number of bytes at the start of `held` that may be sent.
     admitted: usize,
 }
 
@@ -31,7 +31,7 @@ impl Outbound {
         self.screen.needs_answer()
     }
 
-    /// Waits for the first message, if the port requires it.
+    /// Waits for the client's first message and checks it, if the port requires one.
     pub(super) async fn first(&mut self, client: &TcpStream) -> Result<(), GatewayFailure> {
         let first = async {
             self.admit()?;
@@ -51,8 +51,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Sends admitted bytes until the rest needs no more checks or the client ends its side. Returns the checker; if it
-    /// is open, the client may send more.
+    /// Checks and sends the client's bytes until no more checks are needed or the client ends its side. Returns the
+    /// checker; if it is open, later bytes are sent unchecked.
     pub(super) async fn run(
         mut self,
         client: &TcpStream,
@@ -87,7 +87,7 @@ impl Outbound {
         }
     }
 
-    /// The time limit holds if a first message has started.
+    /// Reads more bytes; 0 at the end. The time limit of a first message starts after its first bytes.
     async fn read(&mut self, client: &TcpStream, deadline: &mut Option<Instant>) -> Result<usize, Break> {
         if self.held.is_empty() || !self.screen.is_timed() {
             return Ok(read(client, &mut self.held).await?);

@@ -9,7 +9,8 @@ use nix::unistd::pipe2;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Bytes: four times the default. The kernel may give less, since a user has 64 MiB (pipe(7)).
+/// Capacity of a pipe in bytes, four times the default. The kernel may give less: all pipes of a user share 64 MiB
+/// (pipe(7)).
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 
@@ -46,7 +47,7 @@ impl Pipe {
         });
     }
 
-    /// Returns 0 at the end of the stream.
+    /// Moves bytes from a socket to the pipe. Returns their number, 0 at the end of the stream.
     pub(super) fn fill(&self, from: &TcpStream) -> io::Result<usize> {
         from.try_io(Interest::READABLE, || {
             Ok(splice(from, None, &self.writer, None, AT_ONCE, SpliceFFlags::SPLICE_F_NONBLOCK)?)

@@ -1,9 +1,9 @@
-//! The proxy: a port at which programs say a name by CONNECT (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928), if they cannot use
-//! an address for each name.
+//! The proxy: a port at which programs name a host by CONNECT (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928), if they cannot
+//! use a placeholder address for each name.
 //!
-//! A yes means that the host is on the list. Later the connection is judged as every other one: its first message has
-//! to name the host, and if the host cannot be reached, it is reset. Nobody is asked about a host beyond the list,
-//! since the agent's broker did not see the name and cannot confirm the question.
+//! A positive reply means that the host is on the list of allowed hosts. Later the connection is judged like all
+//! others: its first message has to name the host, and if the host cannot be reached, the connection is reset. The user
+//! is not asked about other hosts, since the agent's broker did not see the name and cannot confirm the question.
 
 mod connect;
 mod socks;
@@ -35,7 +35,7 @@ pub(super) struct Proxied {
     pub(super) hosts: Hosts,
 }
 
-/// A protocol of requests, as a function of bytes.
+/// Parser and reply encoder of one proxy protocol, without input or output.
 trait Protocol {
     fn read(&mut self, bytes: &[u8]) -> ProxyRequest;
 
@@ -46,9 +46,9 @@ trait Protocol {
 enum ProxyRequest {
     /// The message is incomplete.
     Nothing,
-    /// A greeting of this length, and the reply to send.
+    /// A greeting of this length in bytes, and the reply to send.
     Greeting(usize, Vec<u8>),
-    /// A request of this length for a host and port.
+    /// A request of this length in bytes, for a host and port.
     Request(usize, HostName, u16),
     Broken(Refusal),
 }
@@ -89,7 +89,7 @@ impl Proxied {
     }
 }
 
-/// True if the host may be reached. Keeps the bytes after the request.
+/// Reads and answers the request. True if the host is on the list. `bytes` keeps what follows the request.
 async fn negotiate(
     client: &TcpStream,
     bytes: &mut Vec<u8>,

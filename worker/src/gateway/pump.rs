@@ -28,7 +28,7 @@ pub(super) struct Traffic {
     pub(super) received: u64,
 }
 
-/// Reason for an end before both directions have ended.
+/// Reason why a connection ended before both directions had ended.
 #[derive(Debug)]
 pub(super) enum Break {
     /// A peer reset the connection or became unreachable.
@@ -48,7 +48,7 @@ impl From<GatewayFailure> for Break {
     }
 }
 
-/// Passes on the end of each direction separately.
+/// Copies bytes until both directions have ended, and passes on the end of each direction separately.
 pub(super) async fn pump(
     client: &TcpStream,
     host: &TcpStream,
@@ -117,8 +117,8 @@ async fn receive(
     end(client)
 }
 
-/// Turns on `SO_KEEPALIVE` (socket(7)). The kernel forgets a closed socket after a minute (`tcp_fin_timeout`, tcp(7));
-/// the next probe then resets the connection.
+/// Turns on `SO_KEEPALIVE` (socket(7)). The client's kernel forgets a closed socket after a minute (`tcp_fin_timeout`,
+/// tcp(7)); the next probe then resets the connection.
 fn ask_whether_open(client: &TcpStream) {
     let seconds = u32::try_from(STILL_THERE.as_secs()).unwrap_or(u32::MAX);
     let asked = setsockopt(client, sockopt::TcpKeepIdle, &seconds)

@@ -11,10 +11,10 @@ use ipc::rights::HostName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
-/// The supervisor's own limit of 20 seconds normally ends a request first.
+/// Time limit of a request. The supervisor's own limit of 20 seconds normally ends it first.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Maximum number of requests and of waiting connections.
+// Maximum number of requests and of waiting connections.
 const MAX_KEPT: usize = 256;
 const MAX_WAITING: usize = 128;
 
@@ -36,11 +36,11 @@ pub(super) struct Questions {
 struct Question {
     number: u64,
     until: Instant,
-    /// Dropped when the request is withdrawn.
+    /// Answer to the request. Dropped when the request is withdrawn.
     verdict: watch::Sender<Verdict>,
 }
 
-/// Permission to connect, once the request has been answered with yes.
+/// Permission to connect, given once the supervisor has allowed the request.
 #[derive(Debug)]
 pub(super) struct Leave {
     until: Instant,
@@ -51,7 +51,8 @@ pub(super) struct Leave {
 /// State of a connection to a host that is not on the list.
 #[derive(Debug)]
 pub(super) enum Placed {
-    /// The connection waits, or has its answer already. The number is that of a new request to send.
+    /// The connection waits for an answer, or is allowed already. The number is that of a new request to send; `None`
+    /// if an earlier one covers the connection.
     Waits(Leave, Option<u64>),
     Denied,
     TooMany,

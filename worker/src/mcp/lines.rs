@@ -23,7 +23,7 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
     }
 
-    /// `None` at the end of the stream. Drops a last line without an end. Cancel safe.
+    /// Returns the next line; `None` at the end of the stream. Drops a last line without an end. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         loop {
             let available = self.reader.fill_buf().await?;

@@ -48,11 +48,11 @@ const LAST_LOOK: Duration = Duration::from_secs(2);
 pub struct Patience {
     pub handshake: Duration,
     pub listing: Duration,
-    /// After the request or the last progress report.
+    /// Maximum time after the request or the last progress report.
     pub request: Duration,
-    /// For a request, whatever progress it reports.
+    /// Maximum time for a request, whatever progress the server reports.
     pub total: Duration,
-    /// After the server's standard input was closed.
+    /// Maximum time after the server's standard input was closed.
     pub grace: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Default for Patience {
 pub enum McpError {
     #[error("the supervisor closed the connection before its first message")]
     NoOrder,
-    /// The first order is not the expected one, or came twice.
+    /// The first order is not `Start`, or `Start` or the number of an open request came twice.
     #[error("an order that is not allowed now")]
     Order,
     #[error(transparent)]
@@ -125,7 +125,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Never returns after the end of the server: [`gone`] reports it.
+/// Starts the server and carries out orders. After the end of the server, [`gone`] reports it, and this never returns.
 async fn run<R: AsyncRead + Unpin>(
     orders: &mut AsyncIncoming<R, McpOrder>,
     command: &McpCommand,
@@ -163,13 +163,12 @@ async fn run<R: AsyncRead + Unpin>(
     gone(state, failure).await
 }
 
-/// Sends the last report, and waits until it is written.
+/// Sends the last report, and never returns: the writer ends the guest once the report is written.
 async fn gone(state: &GuestState, failure: McpFailure) -> Result<(), McpError> {
     state.report(McpReport::Gone(failure)).await;
     std::future::pending().await
 }
 
-/// Starts the work of an order.
 fn take(
     order: McpOrder,
     state: &Arc<GuestState>,
@@ -196,10 +195,10 @@ fn take(
     Ok(())
 }
 
-/// Time between the end of the server and of its standard output, in either order.
+/// Maximum time between the end of the server and of its standard output, in either order.
 const EITHER_END: Duration = Duration::from_millis(500);
 
-/// Returns the reason of the end.
+/// Speaks with the server until it ends or fails. Returns the reason.
 async fn talk(
     server: &mut Server,
     state: &Arc<GuestState>,

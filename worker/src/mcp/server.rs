@@ -1,4 +1,4 @@
-//! A server's process, in its own process group, which ends with the guest at the latest.
+//! A server's process, in a process group of its own. The process ends with the guest at the latest.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::said::Said;
 
-/// Time limit for the end of standard error after the server's.
+/// Time limit for the end of standard error after the server's end.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Time limit for a pending write to the server when its standard input is closed.
@@ -29,7 +29,7 @@ pub(super) struct Streams {
     pub(super) output: ChildStdout,
 }
 
-/// Dropping it kills the process; others that it started end with the guest.
+/// Process of an MCP server. Dropping it kills this process; others that it started end with the guest.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -58,7 +58,7 @@ impl Server {
         Some(Streams { input: Arc::clone(&self.input), output: self.child.stdout.take()? })
     }
 
-    /// Cancel safe.
+    /// Waits until the server has ended. Cancel safe.
     pub(super) async fn ended(&mut self) -> McpFailure {
         let code = self.child.wait().await.ok().as_ref().and_then(ExitStatus::code);
         if let Some(listener) = &mut self.listener
@@ -69,7 +69,7 @@ impl Server {
         McpFailure::Ended { code, said: self.said.text() }
     }
 
-    /// Closes the server's standard input, waits for its end and kills its process group.
+    /// Closes the server's standard input, waits for its end for `grace`, and then kills its process group.
     pub(super) async fn end(&mut self, grace: Duration) {
         if let Ok(mut input) = timeout(LAST_WRITE, self.input.lock()).await {
             *input = None;

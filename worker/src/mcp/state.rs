@@ -41,7 +41,7 @@ struct Asked {
     answer: oneshot::Sender<McpAnswer>,
 }
 
-/// Signals of an open request to the task that serves it.
+/// Receiving ends of an open request's cancellation and progress, for the task that serves it.
 #[derive(Debug)]
 pub(super) struct OpenedRequest {
     pub(super) cancelled: Arc<Notify>,
@@ -95,7 +95,7 @@ impl GuestState {
         }
     }
 
-    /// Drops the message if the queue is full.
+    /// Passes on the server's progress message. Drops it if the queue is full.
     pub(super) fn progress(&self, token: &str, words: String) {
         let inner = self.lock();
         if let Some(open) = inner.open.values().find(|open| open.token.as_deref() == Some(token)) {
@@ -125,7 +125,7 @@ impl GuestState {
         self.lock().questions.values().any(|asked| asked.request == request)
     }
 
-    /// Without a number, the question belongs to the newest request.
+    /// Asks the user, and waits for the answer. Without a number, the question belongs to the newest request.
     pub(super) async fn ask(
         &self,
         request: Option<u64>,
@@ -156,7 +156,7 @@ impl GuestState {
         Ok(answered.await.unwrap_or(McpAnswer::Cancelled))
     }
 
-    /// A late answer has no effect.
+    /// Passes the user's answer on to the task that asked. A late answer has no effect.
     pub(super) fn answer(&self, question: u64, answer: McpAnswer) {
         if let Some(asked) = self.lock().questions.remove(&question) {
             let _ = asked.answer.send(answer);
@@ -194,12 +194,12 @@ impl GuestState {
         self.lock().fault.clone()
     }
 
-    /// Fails all open requests.
+    /// Fails all open requests, and later ones.
     pub(super) fn fail_all(&self, failure: McpFailure) {
         self.gone.send_replace(Some(failure));
     }
 
-    /// Cancel safe.
+    /// Waits until all requests have failed, and returns the failure. Cancel safe.
     pub(super) async fn gone(&self) -> McpFailure {
         let mut gone = self.gone.subscribe();
         match gone.wait_for(Option::is_some).await.as_deref() {

@@ -1,7 +1,7 @@
 //! Repeats accesses that a command reported as denied, without changing a file, to learn the kernel's answer.
 //!
-//! A command never has more access than its worker, so the worker's answer applies to it. Accesses that the agent has
-//! are not repeated: other processes may watch the file.
+//! A command never has more access than its worker, so the worker's answer holds for the command. Accesses that the
+//! agent's rights allow are not repeated: other processes may watch the file.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,14 +17,14 @@ use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::Pid;
 
-/// Access mode to try.
+/// Access that is tried.
 #[derive(Clone, Copy)]
 enum Act {
     Read,
     Write,
 }
 
-/// Returns the error number of each access; `None` for those not repeated.
+/// Returns the error number of each access, 0 if it succeeded; `None` for those not repeated.
 pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let path = place.path.as_path();
     // `/proc/self` means the command there, and the worker here.
@@ -52,8 +52,8 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// For a process's directory the command tried a signal, so this sends signal 0 (kill(2)), without effect. A file below
-/// it is opened for reading.
+/// Repeats an access to a process's directory in /proc, or to a file in it. For the directory the command tried a
+/// signal, so this sends signal 0 (kill(2)), which has no effect. A file is opened for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
         return Asked::default();
@@ -71,8 +71,8 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
     }
 }
 
-/// The error number of opening a file or directory, 0 on success. `None` if opening has effects (a fifo, a device), or
-/// if the path now leads elsewhere.
+/// Returns the error number of opening a file or directory, 0 on success. `None` if opening has effects (a fifo, a
+/// device), or if the path now leads elsewhere.
 fn answer(path: &Path, act: Act) -> Option<i32> {
     let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {
         Ok(found) => found,
@@ -103,7 +103,7 @@ fn answer(path: &Path, act: Act) -> Option<i32> {
     }
 }
 
-/// 0 on success.
+/// Returns the error number of listing a directory, 0 on success.
 fn listed(directory: &Path) -> Option<i32> {
     match fs::read_dir(directory).and_then(|mut entries| entries.next().transpose()) {
         Ok(_) => Some(0),
@@ -116,7 +116,7 @@ fn kind(found: &OwnedFd) -> Option<SFlag> {
     [SFlag::S_IFREG, SFlag::S_IFDIR].contains(&kind).then_some(kind)
 }
 
-/// A path in /proc, which never means another file of the same name.
+/// Returns the path in /proc of an open file, which never leads to another file of the same name.
 fn own_name(found: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }

@@ -13,7 +13,7 @@ use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
-/// In bytes, of an extended attribute and of the list of names: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
+/// Maximum size in bytes of an extended attribute, and of the list of their names (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
 const MOST: usize = 1 << 16;
 /// Extended attribute of a file's access control list (acl(5)).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
@@ -27,9 +27,9 @@ pub struct Attributes {
     /// Set-user-ID, set-group-ID and sticky bits.
     special: u32,
     names: u64,
-    /// As `lsattr` shows them; `None` if the file system has no flags.
+    /// Inode flags as `lsattr` shows them; `None` if the file system has none.
     flags: Option<i32>,
-    /// `None` if an attribute cannot be read.
+    /// Extended attributes by name; `None` for one that cannot be read.
     extended: BTreeMap<CString, Option<Vec<u8>>>,
 }
 

@@ -1,12 +1,13 @@
-/// Maximum number of compared lines, and of characters in each.
+// Maximum number of compared lines, and of characters in each.
 const COMPARED: usize = 50_000;
 const LINE_CHARS: usize = 300;
-/// From 0.0 to 1.0.
+/// Least similarity of a line that is shown, from 0.0 to 1.0.
 const SIMILAR: f64 = 0.5;
 /// Maximum number of lines that are shown.
 const SHOWN: usize = 12;
 
-/// One or two sentences: the lines that differ only in white space, else the most similar lines, else a remedy.
+/// Returns one or two sentences with the lines that differ only in white space, else the most similar lines, else a
+/// remedy.
 pub fn hint(text: &str, wanted: &str) -> String {
     let lines: Vec<&str> = text.lines().take(COMPARED).collect();
     if let Some(first) = same_but_space(&lines, wanted) {
@@ -25,7 +26,7 @@ pub fn hint(text: &str, wanted: &str) -> String {
     }
 }
 
-/// First line from which the wanted lines match except for white space.
+/// Returns the index of the first line from which on the wanted lines match except for white space.
 fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.trim().lines().map(words).collect();
@@ -39,7 +40,7 @@ fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
         .position(|window| if single { window[0].contains(&wanted[0]) } else { window == wanted })
 }
 
-/// The line most similar to the longest wanted line; `None` if none is similar enough.
+/// Returns the index of the line most similar to the longest wanted line; `None` if none is similar enough.
 fn closest(lines: &[&str], wanted: &str) -> Option<usize> {
     let wanted = wanted.lines().map(str::trim).max_by_key(|line| line.len())?;
     let pairs = Pairs::of(wanted);

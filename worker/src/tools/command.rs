@@ -12,13 +12,13 @@ use super::head_tail::HeadTail;
 use super::save::Saving;
 use crate::open_call::{OpenCall, Slot};
 
-/// The capacity of a pipe (pipe(7)).
+/// Maximum size of a read and of a sent piece in bytes: the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
-/// Most commands print little, and each page of the buffer costs a page fault.
+/// First size of the read buffer in bytes. Most commands print little, and each page of the buffer costs a page fault.
 const FIRST: usize = 4 << 10;
-/// Output is collected during this time before it is sent.
+/// Time during which output is collected before it is sent.
 const GATHER: Duration = Duration::from_millis(10);
-/// Bytes that are sent while a command runs. The end of the output is in the result in any case.
+/// Maximum number of bytes that are sent while a command runs. The end of the output is in the result in any case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows, but is not streamed; if the command ends by itself, its result has the end of the output]\n";
@@ -31,7 +31,7 @@ pub enum End {
     TimedOut,
     /// The call was cancelled and the command was killed.
     Cancelled,
-    /// The supervising process was killed; the exit status is unknown.
+    /// The process that supervises the command was killed; the exit status is unknown.
     Lost,
 }
 
@@ -51,8 +51,8 @@ impl KeptOutput {
     }
 }
 
-/// Sends output if `stream`, and kills the command at the deadline or on cancellation. Returns after all of its
-/// processes have ended.
+/// Sends output if `stream`, and kills the command at the deadline or on cancellation. Returns after all of the
+/// command's processes have ended.
 pub async fn follow(
     running: Running,
     deadline: Instant,
@@ -138,7 +138,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// A command blocks while nobody reads its output.
+    /// True if more output is to be read. Until then a command that fills the pipe blocks.
     fn wants_more(&self) -> bool {
         !self.ended && self.pending.len() < PIECE
     }
@@ -147,7 +147,7 @@ impl<'a> Output<'a> {
         !self.pending.is_empty() && !self.is_due
     }
 
-    /// True if there were any bytes. An error counts as the end of the output.
+    /// Reads a piece of output. True if there were any bytes. An error counts as the end of the output.
     fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
         match read(&mut self.block) {
             Ok(read) if read > 0 => {
@@ -182,7 +182,7 @@ impl<'a> Output<'a> {
         self.is_due |= self.pending.len() >= PIECE;
     }
 
-    /// Without a receiver the output is dropped, and the command continues.
+    /// Sends the next piece of the pending output. Without a slot, all of it is dropped, and the command continues.
     fn send(&mut self, slot: Option<Slot<'_>>) {
         let piece: Vec<_> = self.pending.drain(..self.pending.len().min(PIECE)).collect();
         self.is_due = !self.pending.is_empty();

@@ -31,7 +31,7 @@ use super::difference::difference;
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
 
-/// Compares and prepares every file before the first one changes.
+/// Writes a change. Compares and prepares all files before the first one changes.
 pub fn commit(patch: &Patch) -> Result<Written> {
     let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
     let files = staged.into_iter().map(Staged::finish).collect::<Result<Vec<_>>>()?;
@@ -196,7 +196,7 @@ impl InPlace {
         Ok(Self { file, before })
     }
 
-    /// Returns notes about lost metadata for the model.
+    /// Overwrites the file. Returns notes about lost metadata for the model.
     fn overwrite(mut self, effect: &FileEffect) -> std::result::Result<Vec<String>, Errno> {
         let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         overwrite(&mut self.file, old, new_bytes(effect)).map_err(|error| errno_of(&error))?;
@@ -210,7 +210,7 @@ impl InPlace {
     }
 }
 
-/// Writes the old content back on failure.
+/// Overwrites the content of a file. Writes the old content back on failure.
 fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let mut put = |bytes: &[u8]| {
         file.rewind()?;
@@ -246,7 +246,7 @@ fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
 pub const PREFIX: &str = ".bw-";
 pub const SUFFIX: &str = ".tmp";
 
-/// Removed on drop unless it was renamed. Its name is unpredictable.
+/// Temporary file with an unpredictable name. It is removed on drop unless it was renamed.
 struct Temporary {
     directory: OwnedFd,
     name: String,
@@ -254,7 +254,7 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file to replace `old`. `None` if other metadata than mode would differ from the old file's.
+    /// Creates a file to replace `old`. `None` if its metadata other than the mode would differ from the old file's.
     fn new(
         directory: &OwnedFd,
         state: &FileState,
@@ -287,7 +287,7 @@ impl Temporary {
         Ok(Some(temporary))
     }
 
-    /// Without `replace`, fails with `EEXIST` if `name` exists.
+    /// Renames the file to `name`. Without `replace`, fails with `EEXIST` if `name` exists.
     fn rename(mut self, replace: bool, name: &OsStr) -> std::result::Result<(), Errno> {
         let (directory, from) = (&self.directory, self.name.as_str());
         if replace {
@@ -313,7 +313,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Need not be unique: `O_EXCL` detects a collision.
+/// Returns a random number. It need not be unique: `O_EXCL` detects a collision of names.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

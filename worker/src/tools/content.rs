@@ -20,10 +20,10 @@ use super::place::{Missing, descend, open_directory};
 use crate::fault::{Result, errno_of};
 use crate::open_call::OpenCall;
 
-/// Larger files are not sent.
+/// Maximum size of a file whose content is sent: 32 MiB.
 const MAX_CONTENT: u64 = 32 << 20;
 
-/// Keeps the last directory open: sorted paths often share it.
+/// Reader of the files below a directory. Keeps the last directory open: sorted paths often share it.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -32,7 +32,7 @@ pub struct Tree {
     pending: Pending,
 }
 
-/// One message per file would take longer than reading the files.
+/// Entries that wait to be sent together: one message per file would take longer than reading the files.
 #[derive(Debug, Default)]
 struct Pending {
     entries: Vec<SnapshotEntry>,
@@ -53,7 +53,7 @@ impl Tree {
     /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. False if there is no such file
     /// or link.
     ///
-    /// The inner error means that the content could not be read; the outer one ends the snapshot.
+    /// The inner error means that the file could not be read; the outer one ends the snapshot.
     pub fn send(
         &mut self,
         path: &WirePath,
@@ -136,7 +136,7 @@ impl Tree {
         Look { kind: SnapshotKind::File { mode, size, omitted }, stamp: stamp(stat), born_ns, content }
     }
 
-    /// `None` if the file is too large.
+    /// Reads a file. `None` if it is too large.
     fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Bytes>, Errno> {
         if size > MAX_CONTENT {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Pending {
     }
 }
 
-/// Content and creation time of a file.
+/// Content of a file, and its creation time in nanoseconds, if the file system has one.
 type Bytes = (Vec<u8>, Option<i64>);
 
 struct Look {

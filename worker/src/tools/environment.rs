@@ -8,10 +8,10 @@ use std::path::Path;
 use ipc::confinement::Tier;
 use ipc::effect::Exec;
 
-/// Every Java virtual machine prints a message when it is set.
+/// Variable with options for every Java virtual machine, which prints a message if the variable is set.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// `temp` is the command's own temporary directory.
+/// Returns the variables of a command. `temp` is the command's own temporary directory, if it has one.
 pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsString, OsString)> {
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     variables.insert("PWD".into(), exec.cwd.as_path().into());
@@ -27,8 +27,8 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
     variables.into_iter().collect()
 }
 
-/// Options that make Java use `temp`. Without them it uses `/tmp`, which the floor tier does not permit. `None` if the
-/// user has set a directory, or if white space or quotes in the path would split the option.
+/// Returns options that make Java use `temp`. Without them Java uses `/tmp`, which the floor tier does not permit.
+/// `None` if the user has set a directory, or if white space or quotes in the path would split the option.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

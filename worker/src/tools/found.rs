@@ -1,4 +1,5 @@
-//! Matches of a search: limited in size, and sorted by path, so that the order of threads does not matter.
+//! Matches of a search: limited in size, and sorted by path, so that the result does not depend on the order in which
+//! threads find them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +14,7 @@ use crate::open_call::OpenCall;
 const LINES: usize = 500;
 /// Maximum size of a result: 64 KiB.
 const BYTES: usize = 64 << 10;
-/// Maximum number of characters of a line.
+/// Maximum number of characters of a matching line that are kept.
 const LINE_CHARS: usize = 500;
 
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub struct Found {
     pub matches: u64,
 }
 
-/// Receives one file's lines from the searcher.
+/// Receiver of one file's matching lines from the searcher.
 #[derive(Debug)]
 pub struct Lines<'a> {
     path: &'a Path,
@@ -32,12 +33,12 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// `path` is the name to show. Stops the search when the call is cancelled.
+    /// `path` is the name to show. The search stops when the call is cancelled.
     pub fn new(path: &'a Path, open: &'a OpenCall) -> Self {
         Self { path, open, found: Found::default(), binary: false }
     }
 
-    /// `None` without matches and for a binary file.
+    /// Returns the matches; `None` if there are none, and for a binary file.
     pub fn finish(self) -> Option<Found> {
         (self.found.matches > 0 && !self.binary).then_some(self.found)
     }
@@ -90,7 +91,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// `None` when the size limit is reached.
+    /// Returns the lines to send at once, up to the limits of a result; `None` if there are none.
     pub fn stream(&mut self, found: &Found) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         for line in &found.lines {
@@ -104,7 +105,7 @@ impl Kept {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Drops the files that sort last while there are too many lines.
+    /// Adds a file's matches. Drops the files that sort last while there are too many lines.
     pub fn add(&mut self, path: PathBuf, found: Found) {
         self.matches += found.matches;
         self.matched_files += 1;
@@ -118,7 +119,7 @@ impl Kept {
         }
     }
 
-    /// `ended` is the reason for an early end.
+    /// Returns the result. `ended` is the reason for an early end of the search.
     pub fn finish(self, searched: u64, ended: Option<String>) -> Matches {
         let (mut text, mut shown) = (String::new(), 0_u64);
         for line in self.files.values().flatten().take(LINES) {

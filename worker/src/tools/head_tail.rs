@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Part of each half that may be omitted to cut between two lines.
+/// Fraction of each half, one part in this number, that may be omitted to cut between two lines.
 const GIVEN_UP: usize = 4;
 
 #[derive(Debug)]
@@ -13,18 +13,18 @@ pub struct HeadTail {
     omitted: u64,
 }
 
-/// Valid UTF-8; invalid bytes became U+FFFD.
+/// Kept text of an output, as valid UTF-8; invalid bytes became U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// The whole output if nothing is omitted.
+    /// Beginning of the output; the whole output if nothing is omitted.
     pub head: String,
     pub omitted: u64,
-    /// Empty if nothing is omitted.
+    /// End of the output; empty if nothing is omitted.
     pub tail: String,
 }
 
 impl HeadTail {
-    /// `limit` is in bytes, half for each end.
+    /// `limit` is the number of bytes to keep, half of them at each end.
     pub fn new(limit: usize) -> Self {
         Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
@@ -43,7 +43,7 @@ impl HeadTail {
         (self.omitted == 0).then(|| self.head.into_iter().chain(self.tail).collect())
     }
 
-    /// Cuts between lines if a line end is near, otherwise between characters.
+    /// Returns the kept text, cut between lines if a line end is near, otherwise between characters.
     pub fn finish(self) -> Ends {
         let (head, mut tail) = (self.head, self.tail);
         let tail = &*tail.make_contiguous();
@@ -75,7 +75,7 @@ fn start_of_tail(tail: &[u8]) -> usize {
     }
 }
 
-/// Length in bytes without an incomplete last character.
+/// Returns the length in bytes without an incomplete last character.
 pub fn whole_characters(bytes: &[u8]) -> usize {
     let continued = bytes.iter().rev().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let Some(lead) = bytes.len().checked_sub(continued + 1) else {

@@ -19,7 +19,7 @@ use super::place::{Missing, open_directory, resolve};
 /// Maximum number of entries of a directory that are checked.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Ignores errors.
+/// Removes the temporary files in the named places. Ignores errors.
 pub fn remove(leftovers: &Leftovers) {
     let mut directories = Vec::new();
     for place in &leftovers.places {

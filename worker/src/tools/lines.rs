@@ -5,7 +5,7 @@ use ipc::tool::FileText;
 pub const DEFAULT_LINES: u64 = 2_000;
 /// Maximum number of characters of a line that are kept.
 pub const LINE_CHARS: usize = 2_000;
-/// In bytes, of one call.
+/// Maximum number of bytes that one call returns.
 pub const TEXT_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct FileLines {
     first: u64,
     last: u64,
     text: String,
-    /// Counts the unfinished line, too.
+    /// Number of lines so far, with the unfinished one.
     line: u64,
     open: bool,
     chars: usize,
@@ -43,7 +43,7 @@ impl FileLines {
         }
     }
 
-    /// True if the range is complete or the size limit reached.
+    /// True if all lines of the range are complete, or the size limit is reached.
     pub fn is_done(&self) -> bool {
         self.full || self.line > self.last || (self.line == self.last && !self.open)
     }
@@ -52,7 +52,7 @@ impl FileLines {
         self.line
     }
 
-    /// `ended` is true if the whole text was pushed.
+    /// Returns the selected lines. `ended` is true if the whole text was pushed.
     pub fn finish(self, ended: bool, encoding: &str) -> FileText {
         let mut notes = Vec::new();
         if !self.cut.is_empty() {

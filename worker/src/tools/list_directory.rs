@@ -21,7 +21,7 @@ const PATH_BYTES: usize = 512 << 10;
 /// Maximum number of omitted entries that are counted.
 const COUNTED: u64 = 100_000;
 
-/// Includes hidden files; omits ignored ones and the content of `.git`.
+/// Lists a directory: hidden files too, but neither ignored files nor the content of `.git`.
 pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &OpenCall) -> Result<Listing> {
     let root = assignment.absolute(&call.path);
     let depth = call.depth.unwrap_or(1);
@@ -52,7 +52,7 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
     Ok(listing)
 }
 
-/// Fails with the kernel's error: a walk would silently skip the directory.
+/// Fails with the kernel's error if a directory cannot be read; a walk would silently skip it.
 pub fn readable_directory(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(path);
     match opened {

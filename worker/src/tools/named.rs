@@ -1,4 +1,4 @@
-//! Paths and processes in a command's error messages: file permissions there, and the kernel's answer to the same
+//! Paths and processes in a command's error messages: their file permissions, and the kernel's answer to the same
 //! access.
 
 use std::os::unix::fs::MetadataExt;
@@ -19,13 +19,14 @@ use super::again::ask;
 use super::head_tail::Ends;
 use crate::assignment::Assignment;
 
-/// A file system may never answer; then no paths are reported.
+/// Time limit for looking at the paths, since a file system may never answer. After it, no paths are reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of paths whose access is repeated.
 const MOST_TRIED: usize = 8;
 
-/// Ignores the exit status: `touch /etc/x; true` fails and exits with 0.
+/// Returns the paths and processes that a command's output reports as denied. Ignores the exit status: `touch /etc/x;
+/// true` fails and exits with 0.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let mut names = names([&ends.head, &ends.tail]);
     let directory = directory(exec);
@@ -45,12 +46,12 @@ pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<Name
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
-/// Names in an output: processes, then paths.
+/// Returns the names in an output: processes, then paths.
 fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// Directory of relative paths in a command's messages; `None` if the command changes it unpredictably.
+/// Returns the directory of relative paths in a command's messages; `None` if the command changes it unpredictably.
 fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     start(&text, exec.cwd.as_path())
@@ -69,8 +70,8 @@ fn permits(path: &Path) -> Permits {
     }
 }
 
-/// True if file permissions allow removing a path: its directory is writable, and if that is sticky, the user owns the
-/// file or the directory (inode(7)).
+/// True if file permissions allow removing a path: its directory is writable, and if the directory is sticky, the user
+/// owns the file or the directory (inode(7)).
 fn may_remove(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;

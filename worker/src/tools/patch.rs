@@ -17,7 +17,7 @@ use super::replace::replace;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// In bytes. A change contains the old and the new content.
+/// Maximum size of a file in bytes. A change contains the old and the new content.
 const MAX_FILE: u64 = 30 << 20;
 
 pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
@@ -28,7 +28,7 @@ pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     Ok(one(FileEffect { path: path.into(), old, new, replacements: 0 }))
 }
 
-/// Fails if the file is missing or an edit does not match.
+/// Computes the change of an edit. Fails if the file is missing or an edit does not match.
 pub fn of_edit(assignment: &Assignment, call: &EditFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?.ok_or_else(|| refused(Operation::Read, &path, Errno::ENOENT))?;
@@ -42,7 +42,7 @@ fn one(file: FileEffect) -> Patch {
     Patch { files: vec![file] }
 }
 
-/// `None` if the file does not exist.
+/// Returns the content and mode of a file; `None` if it does not exist.
 fn state(path: &Path) -> Result<Option<FileState>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

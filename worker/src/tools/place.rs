@@ -34,7 +34,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, &path, Errno::ELOOP))
 }
 
-/// Missing last components stay as named.
+/// Resolves the links of a directory. Last components that do not exist stay as they are.
 fn canonical(directory: &Path) -> Result<PathBuf> {
     let mut missing = Vec::new();
     for ancestor in directory.ancestors() {
@@ -49,7 +49,7 @@ fn canonical(directory: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, directory, Errno::ENOENT))
 }
 
-/// Last component of a missing directory. Fails for `..`, which has no meaning there.
+/// Returns the last component of a missing directory. Fails for `..`, which has no meaning there.
 fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     match ancestor.components().next_back() {
         Some(Component::Normal(name)) if ancestor.symlink_metadata().is_err() => Ok(name.to_owned()),
@@ -69,8 +69,8 @@ pub enum Missing {
     Make,
 }
 
-/// Opens component by component. Fails if one was replaced by a link meanwhile. (The sandbox of uid 0 denies
-/// openat2(2).)
+/// Opens a directory component by component. Fails if one was replaced by a link meanwhile. (The sandbox of uid 0
+/// denies openat2(2), which could do this at once.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;

@@ -18,11 +18,11 @@ use super::text::{Form, is_binary};
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 
-/// Size of a file that the message loop reads without a thread.
+/// Maximum size in bytes of a file that the message loop reads without a thread.
 const SMALL: u64 = 256 << 10;
 /// Size of one read: 64 KiB.
 const BLOCK: usize = 64 << 10;
-/// Size in bytes of a file whose lines are all counted.
+/// Maximum size in bytes of a file whose lines are all counted.
 const COUNTED: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Does not block. Fails unless the file is regular and, if required, inside the project.
+    /// Opens a file without blocking. Fails unless the file is regular and, if the call says so, inside the project.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -50,12 +50,12 @@ impl Opened {
         Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
 
-    /// False for files of /proc, which show no size.
+    /// True if the file may be read at once. False for files of /proc, whose size shows as 0.
     pub fn is_small(&self) -> bool {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Calls `check` between blocks, which may stop the read. Fails for a binary file.
+    /// Reads lines or a picture. Calls `check` between blocks; its error ends the read. Fails for a binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let (first, limit) = range(call)?;
         let mut block = vec![0; self.block()];
@@ -70,7 +70,7 @@ impl Opened {
         self.text(first, limit, block, ended, check).map(ToolOutput::File)
     }
 
-    /// `block` is the first block of the file.
+    /// Reads lines of text. `block` is the first block of the file.
     fn text(
         mut self,
         first: u64,
@@ -95,7 +95,7 @@ impl Opened {
         Ok(text.finish(form, ended))
     }
 
-    /// `bytes` is the picture's beginning.
+    /// Reads a picture. `bytes` is its beginning.
     fn picture(
         mut self,
         mut bytes: Vec<u8>,
@@ -124,12 +124,12 @@ impl Opened {
         failed(ToolErrorKind::Unreadable, message)
     }
 
-    /// One byte more than a small file, so that one read also finds its end.
+    /// Returns the size of the first read: one byte more than a small file, so that one read also finds its end.
     fn block(&self) -> usize {
         usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
-    /// Returns the number of bytes, and true at the end of the file.
+    /// Fills a block. Returns the number of bytes, and true at the end of the file.
     fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
         let mut filled = 0;
         while filled < block.len() {
@@ -189,7 +189,7 @@ impl Text {
     }
 }
 
-/// The kernel's path of an open file, even if it was renamed meanwhile.
+/// Returns a path in /proc that leads to an open file, even if the file was renamed meanwhile.
 fn opened_place(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

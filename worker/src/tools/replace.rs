@@ -9,7 +9,7 @@ use super::closest;
 use super::text::Form;
 use crate::fault::{Result, failed};
 
-/// Maximum number of line numbers in the error about an ambiguous text.
+/// Maximum number of line numbers in the error about a text that occurs more than once.
 const TOLD: usize = 10;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Replaced {
     pub replacements: u64,
 }
 
-/// Fails without a result if one edit does not match.
+/// Makes all edits, one after the other. Fails if one does not match.
 pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     if edits.is_empty() {
         return Err(failed(
@@ -61,7 +61,8 @@ impl LineEnds {
         }
     }
 
-    /// Converts text to the file's line ends, which the model cannot see. Mixed line ends leave it unchanged.
+    /// Converts text to the file's line ends, which the model cannot see. In a file of mixed line ends, text stays as
+    /// it is.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),
@@ -141,7 +142,7 @@ impl OneEdit<'_> {
     }
 }
 
-/// Positions of `needle`, without overlaps. In UTF-16, matches start only at whole code units.
+/// Returns the positions of `needle`, without overlaps. In UTF-16, matches start only at whole code units.
 fn occurrences(bytes: &[u8], needle: &[u8], form: Form) -> Vec<usize> {
     let finder = memmem::Finder::new(needle);
     let (mut found, mut from) = (Vec::new(), form.mark);

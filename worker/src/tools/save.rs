@@ -22,7 +22,7 @@ use crate::fault::errno_of;
 
 /// Name of the directory of saved outputs, inside the agent's temporary directory.
 pub const DIRECTORY: &str = "bailiwick-output";
-/// In bytes. Shorter output is in the result.
+/// Length in bytes from which output is saved. Shorter output is in the result.
 pub const LONG: usize = 16 << 10;
 /// Maximum size of one output: 64 MiB.
 const MAX_FILE: u64 = 64 << 20;
@@ -46,7 +46,7 @@ enum State {
         most: usize,
     },
     Open(OpenFile),
-    /// Creating the file failed.
+    /// No file could be created.
     None,
 }
 
@@ -57,18 +57,18 @@ struct OpenFile {
     name: String,
     written: u64,
     left: u64,
-    /// Reason that the file lacks the rest of the output.
+    /// Reason why the file lacks the rest of the output; `None` if nothing is missing.
     cut: Option<String>,
 }
 
 impl Saving {
-    /// `kept` is the number of bytes that the result shows.
+    /// `kept` is the number of bytes that the result can show. Longer output goes to a file.
     pub fn new(temp: &Path, call: CallId, kept: usize) -> Self {
         let state = State::Short { bytes: Vec::new(), most: kept.min(LONG) };
         Self { temp: temp.to_owned(), call, state }
     }
 
-    /// On a write error the file keeps the earlier bytes.
+    /// Adds output. On a write error the file keeps the earlier bytes.
     pub fn push(&mut self, new: &[u8]) {
         match &mut self.state {
             State::Short { bytes, most } if bytes.len() + new.len() <= *most => bytes.extend_from_slice(new),
@@ -91,7 +91,7 @@ impl Saving {
         }
     }
 
-    /// `None` if no file was created.
+    /// Returns the saved file; `None` if no file was created.
     pub fn finish(self) -> Option<SavedOutput> {
         let State::Open(file) = self.state else { return None };
         let path = self.temp.join(DIRECTORY).join(&file.name).into();
@@ -144,7 +144,7 @@ impl OpenFile {
         }
     }
 
-    /// Counts the bytes that were written before an error.
+    /// Writes bytes, and counts those that were written before an error.
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -162,7 +162,7 @@ impl OpenFile {
     }
 }
 
-/// Creates a missing directory. Fails for a link.
+/// Opens the directory of saved outputs, and creates it if it is missing. Fails for a link.
 fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     let temp = open_directory(temp, Missing::Fail)?;
     match mkdirat(&temp, DIRECTORY, Mode::S_IRWXU) {
@@ -173,7 +173,8 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Disk space in bytes. An agent that swaps the directory meanwhile falsifies only its own limit.
+/// Returns the disk space of the saved outputs in bytes. An agent that swaps the directory meanwhile falsifies only its
+/// own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

@@ -23,7 +23,7 @@ use crate::open_call::OpenCall;
 const ENOUGH: u64 = 10_000;
 const THREADS: usize = 4;
 
-/// Sends matches while the search runs. Fails for an invalid pattern or glob.
+/// Searches files, and sends matches meanwhile. Fails for an invalid pattern or glob.
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
     let root =
         call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
@@ -45,7 +45,7 @@ pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall
     search.finish()
 }
 
-/// Matches single lines, as ripgrep does. Fails for a pattern that spans lines.
+/// Compiles a pattern that matches within lines, as in ripgrep. Fails for a pattern that spans lines.
 fn matcher(pattern: &str) -> Result<RegexMatcher> {
     RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(pattern).map_err(|error| {
         let message =
@@ -54,7 +54,8 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// A glob without a slash matches file names, another one paths below the root; a leading `!` excludes.
+/// Filter of paths: a glob without a slash matches file names, one with a slash paths below the root. A leading `!`
+/// excludes what matches.
 struct Glob {
     matcher: GlobMatcher,
     whole: bool,

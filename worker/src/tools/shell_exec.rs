@@ -32,13 +32,13 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
 use crate::open_call::OpenCall;
 
-/// In bytes. A result has to fit into one message.
+/// Maximum size in bytes of the output in a result, which has to fit into one message.
 const MAX_OUTPUT: u64 = 1 << 20;
-/// In bytes, of git's list of tracked files.
+/// Maximum size in bytes of git's list of tracked files.
 const MAX_INDEX: usize = 64 << 20;
 /// Time limit for git to list the tracked files.
 const INDEX_TIME: Duration = Duration::from_secs(20);
-/// Disables git's hooks and monitor; errors show in the exit code alone.
+/// Shell command that lists tracked files without git's hooks and monitor. Errors show in the exit code alone.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
 
@@ -50,7 +50,7 @@ pub struct Commands {
     reapers: Mutex<BTreeSet<u32>>,
 }
 
-/// Fails for a time-out of zero.
+/// Returns the command of a call, as it would run. Fails for a time-out of zero.
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
@@ -71,8 +71,8 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Fails if the path leads through a link: the approval showed it as one of the project, while the link may lead to a
-/// directory where the agent writes freely.
+/// Fails if the working directory leads through a link: the approval showed a directory of the project, while the link
+/// may lead to one where the agent writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -96,7 +96,8 @@ struct Run<'a> {
 }
 
 impl Commands {
-    /// Fails if the command needs more access, cannot be started, or is cancelled.
+    /// Runs a command and returns its result. Fails if it needs access that the worker lacks, cannot start, or is
+    /// cancelled.
     pub async fn run(
         &self,
         assignment: &Assignment,
@@ -135,7 +136,7 @@ impl Commands {
         })
     }
 
-    /// Runs git in a command that may only read.
+    /// Lists the files that git tracks, by git in a command that may only read.
     pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
         if !in_repository(&assignment.project) {
             return Ok(Tracked::None);
@@ -166,7 +167,8 @@ impl Commands {
         }
     }
 
-    /// Waits until all processes of the command have ended. Returns the pid of the process that supervised them.
+    /// Runs a command, and waits until all of its processes have ended. Returns the pid of the process that supervised
+    /// them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
@@ -229,7 +231,7 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Fails early if the command needs access that the worker lacks. The kernel would deny it only after a part has run.
+/// Fails if the command needs access that the worker lacks. The kernel would deny it only after a part has run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
@@ -250,7 +252,7 @@ fn has_write_root(assignment: &Assignment) -> bool {
     assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
-/// The program becomes an absolute path found on `PATH`, as execvp(3) does.
+/// Returns the words of a command. The program becomes an absolute path found on `PATH`, as execvp(3) does.
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
     let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {
@@ -306,7 +308,7 @@ fn not_started(exec: &Exec, stage: Stage, errno: i32) -> Stop {
     }
 }
 
-/// Removed on drop.
+/// Temporary directory of one command, removed on drop.
 #[derive(Debug)]
 struct FreshTemp(PathBuf);
 

@@ -28,9 +28,9 @@ const NOTES: usize = 100;
 pub enum Tracked {
     /// The project is not in a git repository.
     None,
-    /// Relative to the project, each terminated by NUL.
+    /// Paths relative to the project, each terminated by NUL.
     Paths(Vec<u8>),
-    /// Reason that git could not list the files.
+    /// Git could not list the files, for this reason.
     Unknown(String),
 }
 
@@ -38,7 +38,7 @@ pub fn in_repository(project: &Path) -> bool {
     project.ancestors().any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
 }
 
-/// Sorted by path, with contents if requested.
+/// Sends the project's files sorted by path, with their contents if `contents`.
 pub fn snapshot(
     assignment: &Assignment,
     tracked: Tracked,
@@ -209,7 +209,7 @@ fn unreadable(project: &Path, error: &ignore::Error) -> String {
     format!("`{path}` could not be read ({errno:?}).")
 }
 
-/// The walk's error wraps the system's.
+/// Returns the error number of a walk, whose error wraps the system's.
 fn errno_within(error: &io::Error) -> Errno {
     let wrapped = error.source().and_then(|source| source.downcast_ref());
     errno_of(wrapped.unwrap_or(error))

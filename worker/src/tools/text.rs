@@ -21,12 +21,12 @@ pub enum Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     pub encoding: Encoding,
-    /// Number of bytes of the byte-order mark.
+    /// Length of the byte-order mark in bytes; 0 without one.
     pub mark: usize,
 }
 
 impl Form {
-    /// `whole` is true if `sample` is the whole file.
+    /// Detects the encoding of a text. `whole` is true if `sample` is the whole file.
     pub fn of(sample: &[u8], whole: bool) -> Self {
         let marked = |encoding, mark| Self { encoding, mark };
         match sample {
@@ -58,7 +58,7 @@ impl Form {
         self.codec().decode_without_bom_handling(text).0
     }
 
-    /// `None` if the encoding lacks a character.
+    /// Encodes a text; `None` if the encoding lacks one of its characters.
     pub fn encode(self, text: &str) -> Option<Cow<'_, [u8]>> {
         match self.encoding {
             Encoding::Utf8 | Encoding::BrokenUtf8 => Some(Cow::Borrowed(text.as_bytes())),
@@ -85,11 +85,11 @@ impl Form {
     }
 }
 
-/// Other than UTF-8 has at most one control character per this number of bytes.
+/// Number of bytes for each of which text that is not UTF-8 may have one control character.
 const CONTROLS: usize = 20;
 
-/// True for a NUL byte without UTF-16, or many control characters without UTF-8. The second rule is for packed or
-/// encrypted data, which would otherwise pass as windows-1252.
+/// True for a NUL byte without a UTF-16 mark, or many control characters without UTF-8. The second rule is for packed
+/// or encrypted data, which would otherwise pass as windows-1252.
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = &sample[..sample.len().min(SNIFF)];
     if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
@@ -112,7 +112,8 @@ fn is_utf8(sample: &[u8]) -> bool {
     str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// With more valid than broken non-ASCII characters, the text counts as UTF-8 with errors.
+/// Detects the encoding of text without its mark. With more valid than broken non-ASCII characters, the text counts as
+/// UTF-8 with errors.
 fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
     if str::from_utf8(sample).is_ok() {
         return Encoding::Utf8;

@@ -1,4 +1,4 @@
-//! Messages on the gateway's two sockets, valid and not.
+//! Tests of valid and invalid messages on the gateway's two sockets.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

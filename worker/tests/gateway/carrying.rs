@@ -1,4 +1,4 @@
-//! Bytes both ways, and the ends of connections.
+//! Tests that bytes arrive unchanged in both directions, and of the ends of connections.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -13,7 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::harness::{Gateway, PATIENCE, all, host, is_reset, sink};
 
-/// More than all buffers between the two ends.
+/// Number of bytes; more than all buffers between the two ends hold.
 const MUCH: usize = 10 << 20;
 
 fn pattern(seed: usize) -> Vec<u8> {

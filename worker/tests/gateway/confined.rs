@@ -1,4 +1,5 @@
-//! The gateway in its own sandbox: the network, the resolver's files and its own program, no command.
+//! Tests of the gateway in its own sandbox: it has the network, the resolver's files and its own program, and runs no
+//! command.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Gateway, all, host, is_reset, sink};
 
-/// Exit statuses of sandbox-exec on a machine without a layer or namespaces.
+/// Exit statuses of sandbox-exec on a machine without Landlock or namespaces.
 const UNAVAILABLE: [Option<i32>; 2] = [Some(105), Some(106)];
 
 /// `None` if sandbox-exec cannot start the gateway.

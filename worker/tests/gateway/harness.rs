@@ -1,4 +1,4 @@
-//! The real program, unconfined; the test is the supervisor, the agent's broker, the clients and the hosts.
+//! The real gateway program, unconfined. The test plays the supervisor, the agent's broker, the clients and the hosts.
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
-/// Longer than any step; a gateway that hangs fails its test.
+/// Time limit of a step, longer than any step takes; a gateway that hangs fails its test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Gateway {
@@ -98,7 +98,7 @@ impl Gateway {
         }
     }
 
-    /// Bytes both ways and reason of the connection that has ended.
+    /// Returns the next connection to end: the bytes sent and received, and the reason.
     pub fn ended(&mut self) -> (u64, u64, Option<GatewayFailure>) {
         match self.report() {
             GatewayReport::Ended { sent, received, failure, .. } => (sent, received, failure),
@@ -106,7 +106,7 @@ impl Gateway {
         }
     }
 
-    /// Sends bytes and descriptors like the broker.
+    /// Sends bytes and descriptors to the gateway like the broker.
     pub fn hand_over(&self, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
         Self::hand_over_on(self.broker.as_ref().unwrap(), bytes, descriptors)
     }
@@ -121,14 +121,14 @@ impl Gateway {
         self.broker.as_ref().unwrap().try_clone().unwrap()
     }
 
-    /// A client whose connection was accepted in the sandbox and passed on.
+    /// Returns a client whose connection was accepted in the sandbox and passed on to the gateway.
     pub fn client(&self, name: &str, port: u16) -> TcpStream {
         let (client, accepted) = connection();
         self.hand_over(&arrival(name, port), &[accepted.as_raw_fd()]).unwrap();
         client
     }
 
-    /// True if there is space for another arrival within this time.
+    /// True if the gateway's queue has space for another arrival within this time.
     pub fn takes_another(&self, within: Duration) -> bool {
         let mut room = [PollFd::new(self.broker.as_ref().unwrap().as_fd(), PollFlags::POLLOUT)];
         poll(&mut room, PollTimeout::try_from(within).unwrap()).unwrap() == 1

@@ -13,13 +13,13 @@ use crate::harness::{Gateway, PATIENCE, all, host, is_reset};
 
 const MOST: usize = 512;
 
-/// Seconds that the rest of a closed socket stays (`TCP_LINGER2`, tcp(7)).
+/// Socket option for the seconds that the rest of a closed socket stays (`TCP_LINGER2`, tcp(7)).
 #[derive(Clone, Copy, Debug)]
 struct TcpLinger2;
 
 nix::setsockopt_impl!(TcpLinger2, libc::IPPROTO_TCP, libc::TCP_LINGER2, i32, SetStruct<i32>);
 
-/// Greets every client, and returns the connections when `count` have come.
+/// Starts a host that greets every client. Returns its port; the thread returns the connections when `count` have come.
 fn greeter(port: u16, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -99,7 +99,7 @@ fn a_supervisor_that_reads_nothing_stops_arrivals_and_no_open_connection() {
     assert!(gateway.end().0.success());
 }
 
-/// A host that does not answer: a listener whose queue is full.
+/// Returns a host that does not answer: a listener whose queue is full.
 fn silent() -> (TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listen(&listener, Backlog::new(0).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Names that are looked up, names in first messages, and addresses that are tried.
+//! Tests of the names that are looked up, of those in first messages, and of the addresses that are tried.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};

@@ -1,4 +1,4 @@
-//! Connections to hosts beyond the list, which wait for an answer.
+//! Tests of connections to hosts that are not on the list, which wait for the user's answer.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ fn is_untouched(host: &TcpListener) -> bool {
     untouched
 }
 
-/// Number of the question in the next report.
+/// Returns the number of the question in the next report.
 fn asked(gateway: &mut Gateway, name: &str, at: u16) -> u64 {
     match gateway.report() {
         GatewayReport::Asked { question, arrival } => {

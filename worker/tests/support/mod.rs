@@ -19,7 +19,7 @@ use ipc::rights::Rights;
 use ipc::tool::{Edit, EditFile, Ignored, ReadFile, ToolCall, ToolError, ToolOutput, WriteFile};
 use tempfile::TempDir;
 
-/// Longer than any step; a worker that hangs fails its test.
+/// Time limit of a step, longer than any step takes; a worker that hangs fails its test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Worker {
@@ -165,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Commits by another worker, since a worker takes one effect.
+    /// Makes an approved change by a new worker, since a worker makes only one.
     pub fn one_shot(&self, effect: &Effect) -> Result<ToolOutput, ToolError> {
         Self::start(command(), hello(&self.project)).commit(effect)
     }
@@ -206,7 +206,7 @@ impl Worker {
         }
     }
 
-    /// Returns the exit code and standard error.
+    /// Closes the pipe. Returns the worker's exit code and standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         self.outgoing = None;
         let mut said = String::new();
@@ -234,7 +234,7 @@ impl Worker {
     }
 }
 
-/// False without extended attributes.
+/// Sets an extended attribute. False if the file system has none.
 pub fn set_attribute(path: &Path, name: &str, value: &[u8]) -> bool {
     let [path, name] = [path.to_str().unwrap(), name].map(|text| std::ffi::CString::new(text).unwrap());
     // SAFETY: C strings, and a value of its length.

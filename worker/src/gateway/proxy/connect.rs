@@ -4,7 +4,6 @@ use httparse::{EMPTY_HEADER, Request, Status};
 
 use super::{Protocol, ProxyRequest, Refusal};
 
-/// Maximum number of header fields.
 const MAX_FIELDS: usize = 64;
 
 #[derive(Debug)]

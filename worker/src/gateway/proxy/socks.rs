@@ -5,15 +5,15 @@ use super::{Protocol, ProxyRequest, Refusal};
 /// Protocol version, the first byte of each message.
 pub(super) const VERSION: u8 = 5;
 
-/// Authentication methods: none required, and no acceptable method.
+// Authentication methods: none required, and no acceptable method.
 const NONE: u8 = 0;
 const NO_WAY: u8 = 0xff;
 
-/// CONNECT command, and the address type of a domain name.
+// CONNECT command, and the address type of a domain name.
 const CONNECT: u8 = 1;
 const NAME: u8 = 3;
 
-/// Replies (RFC 1928 §6).
+// Replies (RFC 1928 §6).
 const SUCCEEDED: u8 = 0;
 const FAILED: u8 = 1;
 const NOT_ALLOWED: u8 = 2;

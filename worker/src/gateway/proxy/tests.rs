@@ -6,7 +6,7 @@ fn request(length: usize, name: &str, port: u16) -> ProxyRequest {
     ProxyRequest::Request(length, name.parse().unwrap(), port)
 }
 
-/// Greets, then sends the bytes.
+/// Sends a greeting and then the bytes. Returns the request that they mean.
 fn asked(bytes: &[u8]) -> ProxyRequest {
     let mut socks = Socks::default();
     assert_eq!(socks.read(&[5, 1, 0]), ProxyRequest::Greeting(3, vec![5, 0]));

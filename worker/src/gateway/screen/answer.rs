@@ -14,7 +14,7 @@ pub(in crate::gateway) enum Answer {
 }
 
 impl Answer {
-    /// `None` if the response is incomplete.
+    /// Reads the response to an upgrade request. `None` if it is incomplete.
     pub(in crate::gateway) fn read(mut bytes: &[u8]) -> Option<Self> {
         loop {
             let mut fields = [EMPTY_HEADER; MAX_FIELDS];

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use ipc::rights::HostName;
 
-/// Type of a handshake record, and first byte of every version.
+/// First bytes of a handshake record: its type, and the first byte of every version.
 pub(super) const RECORD: [u8; 2] = [22, 3];
 
 /// Maximum size of a record's content in bytes.
 const MAX_RECORD: u16 = 1 << 14;
 
-/// Message type of `ClientHello`, and extension type of the server name.
+// Message type of `ClientHello`, and extension type of the server name.
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 /// Name type of a host name, the only one defined.
@@ -26,12 +26,12 @@ pub(super) struct NotAHello;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClientHello {
     pub(super) says_name: bool,
-    /// `None` without a valid host name.
+    /// Host name of the server name extension; `None` without a valid one.
     pub(super) name: Option<HostName>,
 }
 
 impl ClientHello {
-    /// `None` if the message is incomplete.
+    /// Reads a client's first message. `None` if it is incomplete; fails if it is no valid `ClientHello`.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, NotAHello> {
         let message = handshake(bytes)?;
         let mut fields = Fields(&message);
@@ -106,7 +106,7 @@ fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
     fields.0.is_empty().then_some(ClientHello { says_name: said.is_some(), name })
 }
 
-/// `None` unless the list has exactly one name.
+/// Returns the name in a server name list. `None` unless it has exactly one.
 fn server_name(content: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(content);
     let mut list = Fields(fields.vector(2)?);
@@ -115,7 +115,7 @@ fn server_name(content: &[u8]) -> Option<&[u8]> {
     is_one.then_some(name)
 }
 
-/// Each method returns `None` if too few bytes are left.
+/// Reader of the fields of a message. Each method returns `None` if too few bytes are left.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
         self.take(1)?.first().copied()
     }
 
-    /// Big-endian, at most three bytes.
+    /// Reads a big-endian number of `size` bytes, at most three.
     fn number(&mut self, size: usize) -> Option<usize> {
         Some(self.take(size)?.iter().fold(0, |number, &byte| number << 8 | usize::from(byte)))
     }

@@ -23,7 +23,7 @@ use requests::Requests;
 /// Size in bytes of the largest message that has to be complete before any of it is sent.
 pub(super) const MAX_MESSAGE: usize = 64 << 10;
 
-/// Ports of HTTPS and HTTP.
+// Ports of HTTPS and HTTP.
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
@@ -36,7 +36,7 @@ pub(super) struct Screen {
 #[derive(Debug)]
 enum Rule {
     Hello,
-    /// Waits: the first message may be a `ClientHello`.
+    /// The first message may be a `ClientHello`.
     PerhapsHello,
     Requests(Requests),
     Open,
@@ -74,7 +74,7 @@ impl Screen {
         matches!(&self.rule, Rule::Requests(requests) if requests.awaits_answer())
     }
 
-    /// Continues according to the host's answer to the first request.
+    /// Applies the host's answer to the first request. Fails if the host switches to another protocol than WebSocket.
     pub(super) fn take_answer(&mut self, answer: Answer) -> Result<(), GatewayFailure> {
         match (answer, &mut self.rule) {
             (Answer::Other, _) => return Err(GatewayFailure::OtherName { said: None }),

@@ -8,10 +8,9 @@ use httparse::{EMPTY_HEADER, Header, Request, Status};
 use ipc::gateway::GatewayFailure;
 use ipc::rights::HostName;
 
-/// Maximum number of header fields.
 pub(super) const MAX_FIELDS: usize = 128;
 
-/// In digits, so that a length fits into 64 bits.
+// Maximum number of digits, so that a length fits into 64 bits.
 const MAX_DECIMAL: usize = 19;
 const MAX_HEXADECIMAL: usize = 15;
 
@@ -43,7 +42,7 @@ impl Requests {
         Self { host, stage: Stage::Head, is_first: true, upgrades: false }
     }
 
-    /// Valid once the head of the first request has been admitted.
+    /// True if the first request asks for an upgrade. Valid once its head has been admitted.
     pub(super) const fn upgrades(&self) -> bool {
         self.upgrades
     }
@@ -53,7 +52,7 @@ impl Requests {
         self.stage == Stage::Answer
     }
 
-    /// The host declined the upgrade.
+    /// Continues with HTTP/1 after the host declined the upgrade.
     pub(super) fn stay(&mut self) {
         self.upgrades = false;
         self.stage = Stage::Head;
@@ -96,7 +95,7 @@ impl Requests {
         if self.upgrades { Stage::Answer } else { Stage::Head }
     }
 
-    /// Does nothing while the line is incomplete.
+    /// Judges one line and returns its length in bytes; 0 while the line is incomplete.
     fn line(
         &mut self,
         bytes: &[u8],
@@ -132,7 +131,7 @@ impl Requests {
         Ok(head.len())
     }
 
-    /// Fails unless every host in the head is the expected one.
+    /// Fails unless every host in the head is the host that was dialled.
     fn judge_host(&self, request: &Request<'_, '_>) -> Result<(), GatewayFailure> {
         let judge = |said: Option<HostName>| {
             if said.as_ref() == Some(&self.host) { Ok(()) } else { Err(GatewayFailure::OtherName { said }) }
@@ -160,13 +159,13 @@ fn absolute(target: &str) -> Option<HostName> {
     if scheme.eq_ignore_ascii_case("http") { named(authority) } else { None }
 }
 
-/// Returns the host of an authority, without its port.
+/// Returns the host of an authority, without its port. `None` if either is invalid.
 fn named(authority: &str) -> Option<HostName> {
     let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
     if port.bytes().all(|digit| digit.is_ascii_digit()) { name.parse().ok() } else { None }
 }
 
-/// Returns the stage for the body that a head announces (RFC 9112 §6.3).
+/// Returns the stage for the body that a head announces (RFC 9112 §6.3). `None` if the length is ambiguous.
 fn body(request: &Request<'_, '_>) -> Option<Stage> {
     let mut codings = values(request.headers, "transfer-encoding");
     let mut lengths = values(request.headers, "content-length");
@@ -181,13 +180,13 @@ fn body(request: &Request<'_, '_>) -> Option<Stage> {
     (codings.next().is_none() && lengths.next().is_none()).then_some(body)
 }
 
-/// Ignores chunk extensions.
+/// Reads the size of a chunk in bytes, without extensions. `None` if it is invalid.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let size = line.split(|&byte| byte == b';').next()?;
     number(size.trim_ascii_end(), 16, MAX_HEXADECIMAL)
 }
 
-/// Rejects signs and more than `most` digits.
+/// Reads a number of at most `most` digits, without a sign. `None` if it is invalid.
 fn number(text: &[u8], radix: u32, most: usize) -> Option<u64> {
     let is_number =
         (1..=most).contains(&text.len()) && text.iter().all(|&byte| char::from(byte).is_digit(radix));

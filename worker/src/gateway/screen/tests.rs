@@ -10,7 +10,6 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use super::hello::ClientHello;
 use super::{Answer, MAX_MESSAGE, Screen};
 
-/// Name of the host that is dialled.
 const HOST: &str = "host.example";
 
 fn name(text: &str) -> HostName {
@@ -29,7 +28,7 @@ fn hello(host: &str, says_name: bool) -> Vec<u8> {
     bytes
 }
 
-/// The name that rustls reads as a server; an error if it refuses the bytes, or wants more.
+/// Returns the name that rustls reads as a server. Fails if rustls refuses the bytes or needs more.
 fn read_by_rustls(mut bytes: &[u8]) -> Result<Option<String>, rustls::Error> {
     let mut acceptor = Acceptor::default();
     loop {
@@ -42,7 +41,7 @@ fn read_by_rustls(mut bytes: &[u8]) -> Result<Option<String>, rustls::Error> {
     }
 }
 
-/// The same message in records of this size.
+/// Splits a message into records of `size` bytes.
 fn in_records(bytes: &[u8], size: usize) -> Vec<u8> {
     let records = bytes[5..].chunks(size).map(|content| {
         let length = u16::try_from(content.len()).unwrap().to_be_bytes();
@@ -51,7 +50,7 @@ fn in_records(bytes: &[u8], size: usize) -> Vec<u8> {
     records.collect::<Vec<_>>().concat()
 }
 
-/// Number of bytes that are sent if they come in pieces of this size.
+/// Returns the number of bytes that are admitted if they come in pieces of `piece` bytes.
 fn sent(port: u16, bytes: &[u8], piece: usize) -> Result<usize, GatewayFailure> {
     let mut screen = Screen::new(name(HOST), port);
     let mut out = 0;

@@ -79,7 +79,7 @@ fn kind(property: &Value) -> Result<FieldKind, &'static str> {
     }
 }
 
-/// `items` has the possible values.
+/// Reads a field of several values, whose possible values are in `items`.
 fn several(property: &Value) -> Result<FieldKind, &'static str> {
     let choices = choices(&property["items"])?.ok_or("a list has values that cannot be chosen from")?;
     let default = match &property["default"] {
@@ -102,7 +102,7 @@ fn strings(values: &Value) -> Option<Vec<String>> {
     values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// Fails if the default has another type than the field.
+/// Reads a field's default; `None` if it has none. Fails if the default has another type than the field.
 fn default<'a, T>(
     property: &'a Value,
     read: impl Fn(&'a Value) -> Option<T>,
@@ -136,7 +136,7 @@ fn format(property: &Value) -> Result<Option<TextFormat>, &'static str> {
     }))
 }
 
-/// The values that a field offers, in each of MCP's forms; `None` if it offers none.
+/// Returns the values that a field offers, in any of MCP's notations; `None` if it offers none.
 fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
     if !property["enum"].is_null() {
         let values = strings(&property["enum"]).ok_or("choices are not texts")?;

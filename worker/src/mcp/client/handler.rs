@@ -55,7 +55,7 @@ impl ClientHandler for Handler {
         }
     }
 
-    /// Receives questions whose forms `rmcp` cannot parse.
+    /// Receives requests that `rmcp` cannot parse, such as questions with an unknown form.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -93,7 +93,7 @@ pub(super) struct AskedForm {
 }
 
 impl AskedForm {
-    /// For a question that `rmcp` has parsed.
+    /// Reads a question that `rmcp` has parsed.
     pub(super) fn of(question: ElicitRequestParams) -> Self {
         match question {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -116,7 +116,7 @@ impl AskedForm {
         Self { message, form }
     }
 
-    /// Without a number the question belongs to the newest request.
+    /// Asks the user, and waits for the answer. Without a number the question belongs to the newest request.
     pub(super) async fn ask(
         self,
         state: &GuestState,
@@ -137,7 +137,7 @@ impl AskedForm {
         })
     }
 
-    /// Shortens the text, and drops the form then, since the question would be another one.
+    /// Shortens a text that is too long, and then drops the form, since the question would be another one.
     fn bounded(self) -> Self {
         if self.message.len() <= MAX_MESSAGE {
             return self;

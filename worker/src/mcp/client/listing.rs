@@ -19,7 +19,7 @@ const MAX_PAGES: usize = 128;
 
 type Failed = Option<McpFailure>;
 
-/// Reports the tools and prompts of a server.
+/// Reports the tools and prompts of a server, and returns its description.
 pub(super) async fn describe(service: &McpService, state: &GuestState) -> Result<McpDescription, Failed> {
     let info = service.peer().peer_info().ok_or(None)?;
     let mut bytes = 0;
@@ -158,7 +158,7 @@ fn json(value: &impl Serialize) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Nesting depth, which the parser has limited already.
+/// Returns the nesting depth of a value, which the parser has limited already.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),

@@ -35,7 +35,8 @@ type McpService = RunningService<RoleClient, Handler>;
 #[derive(Clone, Debug)]
 pub(super) struct Ready(McpPeer);
 
-/// Describes the server, then serves requests until the connection ends. `None` if the server only closed its output.
+/// Describes the server, then serves requests until the connection ends. Returns the failure; `None` if the server only
+/// closed its output.
 pub(super) async fn speak(
     streams: Streams,
     state: Arc<GuestState>,
@@ -83,7 +84,7 @@ async fn note_changes(service: &McpService, state: &GuestState) {
     std::future::pending::<()>().await;
 }
 
-/// `None` if the server closed its output.
+/// Returns the failure of the first exchange; `None` if the server closed its output.
 fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     match error {
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => None,
@@ -100,7 +101,7 @@ fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     }
 }
 
-/// `None` if the server has ended.
+/// Returns the failure of a request; `None` if the server has ended.
 fn request_failed(error: ServiceError) -> Option<McpFailure> {
     match error {
         ServiceError::McpError(error) => {

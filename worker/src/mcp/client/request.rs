@@ -43,7 +43,7 @@ pub(crate) struct Request {
     pub(crate) patience: Patience,
 }
 
-/// Remaining time for an answer.
+/// Times at which the wait for an answer ends, and of the last progress report.
 #[derive(Debug)]
 struct Clock {
     idle: Instant,
@@ -52,7 +52,7 @@ struct Clock {
 }
 
 impl Request {
-    /// Waits until the server accepts requests.
+    /// Waits until the server accepts requests, then makes the request and reports the outcome.
     pub(crate) async fn carry_out(mut self, what: McpRequest) {
         let outcome = match self.peer().await {
             Ok(peer) => self.ask(&peer, &what).await,
@@ -103,7 +103,7 @@ impl Request {
         Err(McpFailure::Broken(format!("more than {MAX_ROUNDS} rounds of questions")))
     }
 
-    /// Includes URI templates if the server has any.
+    /// Lists the server's resources, and its URI templates if it has any.
     async fn list_resources(&mut self, peer: &McpPeer, clock: &mut Clock) -> Result<McpResult, McpFailure> {
         let (mut resources, mut templates) = (Vec::new(), Vec::new());
         let mut cursors = Cursors::default();
@@ -214,7 +214,7 @@ impl Request {
 }
 
 impl Clock {
-    /// Extends the remaining time to at least this.
+    /// Extends the remaining time to at least `time`.
     fn give(&mut self, time: Duration) {
         self.idle = Instant::now() + time;
         self.total = self.total.max(self.idle);

@@ -17,13 +17,13 @@ use crate::mcp::state::GuestState;
 type FromServer = RxJsonRpcMessage<RoleClient>;
 type ToServer = TxJsonRpcMessage<RoleClient>;
 
-/// Lines of text before the first message, such as a greeting for people.
+/// Maximum number of lines of text before the first message, such as a greeting for people.
 const MAX_GREETING: u32 = 8;
 
 /// Number of invalid lines that ends a server.
 const MAX_BROKEN: u32 = 2;
 
-/// Answers without an open request, such as those to cancelled requests. One more ends the server.
+/// Maximum number of answers without an open request, such as those to cancelled requests. One more ends the server.
 const MAX_STRAYS: u32 = 256;
 
 /// Maximum number of a server's requests that wait for an answer.
