@@ -16,6 +16,8 @@ use super::call::waiting::Stop;
 use super::listen::accept_flags;
 use super::refusals::Denied;
 use super::rules::Target;
+use super::signals::owner::set_owner;
+use super::sysv::use_object;
 use std::os::fd::OwnedFd;
 
 /// Maximum number of bytes of a stream that are copied at once.
@@ -63,9 +65,9 @@ impl MediatedCall<'_, '_> {
             | libc::SYS_msgget
             | libc::SYS_msgsnd
             | libc::SYS_msgrcv
-            | libc::SYS_msgctl) => return self.object(call).unwrap_or_else(NotificationAnswer::Failed),
+            | libc::SYS_msgctl) => return use_object(self, call).unwrap_or_else(NotificationAnswer::Failed),
             call @ (libc::SYS_fcntl | libc::SYS_ioctl) => {
-                return self.own_descriptor(call).unwrap_or_else(NotificationAnswer::Failed);
+                return set_owner(self, call).unwrap_or_else(NotificationAnswer::Failed);
             }
             call => return self.signal(call).unwrap_or_else(NotificationAnswer::Failed),
         };

@@ -48,33 +48,28 @@ struct Wanted {
     flags: c_int,
 }
 
-impl MediatedCall<'_, '_> {
-    pub(super) fn object(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
-        let objects = self.shared.objects.as_ref().ok_or(Errno::ENOSYS)?;
-        let [first, second, third, ..] = self.arguments;
-        let (id, key) = (integer(first), integer(first));
-        let sized = |size: u64| Wanted {
-            key,
-            size: usize::try_from(size).unwrap_or(usize::MAX),
-            flags: integer(third),
-        };
-        self.caller.still_waits()?;
-        let answer = match call {
-            libc::SYS_shmget => objects.obtain(ObjectKind::Memory, sized(second)),
-            libc::SYS_semget => objects.obtain(ObjectKind::Semaphores, sized(second & 0xffff_ffff)),
-            libc::SYS_msgget => {
-                objects.obtain(ObjectKind::Queue, Wanted { key, size: 0, flags: integer(second) })
-            }
-            libc::SYS_shmctl => objects.control(ObjectKind::Memory, id, integer(second)),
-            libc::SYS_semctl => objects.control(ObjectKind::Semaphores, id, integer(third)),
-            libc::SYS_msgctl => objects.control(ObjectKind::Queue, id, integer(second)),
-            libc::SYS_shmat => objects.use_own(ObjectKind::Memory, id),
-            libc::SYS_semop | libc::SYS_semtimedop => objects.use_own(ObjectKind::Semaphores, id),
-            libc::SYS_msgsnd | libc::SYS_msgrcv => objects.use_own(ObjectKind::Queue, id),
-            _ => Err(Errno::ENOSYS.into()),
-        };
-        answer.map_err(|hindrance| self.refused(Act::Use, hindrance))
-    }
+pub(super) fn use_object(call: &MediatedCall<'_, '_>, number: c_long) -> Result<NotificationAnswer, Errno> {
+    let objects = call.shared.objects.as_ref().ok_or(Errno::ENOSYS)?;
+    let [first, second, third, ..] = call.arguments;
+    let (id, key) = (integer(first), integer(first));
+    let sized =
+        |size: u64| Wanted { key, size: usize::try_from(size).unwrap_or(usize::MAX), flags: integer(third) };
+    call.caller.still_waits()?;
+    let answer = match number {
+        libc::SYS_shmget => objects.obtain(ObjectKind::Memory, sized(second)),
+        libc::SYS_semget => objects.obtain(ObjectKind::Semaphores, sized(second & 0xffff_ffff)),
+        libc::SYS_msgget => {
+            objects.obtain(ObjectKind::Queue, Wanted { key, size: 0, flags: integer(second) })
+        }
+        libc::SYS_shmctl => objects.control(ObjectKind::Memory, id, integer(second)),
+        libc::SYS_semctl => objects.control(ObjectKind::Semaphores, id, integer(third)),
+        libc::SYS_msgctl => objects.control(ObjectKind::Queue, id, integer(second)),
+        libc::SYS_shmat => objects.use_own(ObjectKind::Memory, id),
+        libc::SYS_semop | libc::SYS_semtimedop => objects.use_own(ObjectKind::Semaphores, id),
+        libc::SYS_msgsnd | libc::SYS_msgrcv => objects.use_own(ObjectKind::Queue, id),
+        _ => Err(Errno::ENOSYS.into()),
+    };
+    answer.map_err(|hindrance| call.refused(Act::Use, hindrance))
 }
 
 impl Objects {

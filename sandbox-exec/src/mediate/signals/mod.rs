@@ -9,7 +9,7 @@
 //! runs while the call waits restarts it (`SA_RESTART`) or fails it with `EINTR`.
 
 mod lineage;
-mod owner;
+pub(super) mod owner;
 mod pinned_target;
 mod sender;
 

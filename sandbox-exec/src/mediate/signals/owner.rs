@@ -18,44 +18,50 @@ use crate::system::process;
 const OWNER_THREAD: c_int = 0;
 const OWNER_PROCESS: c_int = 1;
 
-impl MediatedCall<'_, '_> {
-    pub(in crate::mediate) fn own_descriptor(&self, call: c_long) -> Result<NotificationAnswer, Errno> {
-        let [number, command, argument, ..] = self.arguments;
-        let process = Status::of(self.caller.thread())?.process;
-        match integer(command).cast_unsigned() {
-            // By value, so that the judged argument is the one that continues; and the caller's number is its
-            // own while it waits.
-            F_SETOWN if call == libc::SYS_fcntl => {
-                may_own(integer(argument), process).map(|()| NotificationAnswer::GoesOn)
-            }
-            F_SETOWN_EX if call == libc::SYS_fcntl => self.own_as_told(number, argument, process),
-            command @ (FIOSETOWN | SIOCSPGRP) if call == libc::SYS_ioctl => {
-                let owner = c_int::from_ne_bytes(self.caller.memory().read(argument)?);
-                may_own(owner, process)?;
-                let descriptor = self.caller.descriptor(integer(number))?;
-                self.caller.still_waits()?;
-                performed(process::set_owner_by(descriptor.as_fd(), command, owner))
-            }
-            _ => Err(Errno::ENOSYS),
+pub(in crate::mediate) fn set_owner(
+    call: &MediatedCall<'_, '_>,
+    syscall: c_long,
+) -> Result<NotificationAnswer, Errno> {
+    let [number, command, argument, ..] = call.arguments;
+    let process = Status::of(call.caller.thread())?.process;
+    match integer(command).cast_unsigned() {
+        // By value, so that the judged argument is the one that continues; and the caller's number is its
+        // own while it waits.
+        F_SETOWN if syscall == libc::SYS_fcntl => {
+            may_own(integer(argument), process).map(|()| NotificationAnswer::GoesOn)
         }
+        F_SETOWN_EX if syscall == libc::SYS_fcntl => set_owner_as_told(call, number, argument, process),
+        command @ (FIOSETOWN | SIOCSPGRP) if syscall == libc::SYS_ioctl => {
+            let owner = c_int::from_ne_bytes(call.caller.memory().read(argument)?);
+            may_own(owner, process)?;
+            let descriptor = call.caller.descriptor(integer(number))?;
+            call.caller.still_waits()?;
+            performed(process::set_owner_by(descriptor.as_fd(), command, owner))
+        }
+        _ => Err(Errno::ENOSYS),
     }
+}
 
-    /// `F_SETOWN_EX`, with a `struct f_owner_ex`, a kind and a number.
-    fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<NotificationAnswer, Errno> {
-        let bytes: [u8; 8] = self.caller.memory().read(start)?;
-        let words = bytes.as_chunks::<4>().0;
-        let owner: [c_int; 2] =
-            std::array::from_fn(|at| words.get(at).map_or(0, |word| c_int::from_ne_bytes(*word)));
-        match owner {
-            [OWNER_THREAD, 0] => {}
-            [OWNER_THREAD, thread] if thread == self.caller.thread() => {}
-            [OWNER_PROCESS, owner] => may_own(owner, process)?,
-            _ => return Err(Errno::EPERM),
-        }
-        let descriptor = self.caller.descriptor(integer(number))?;
-        self.caller.still_waits()?;
-        performed(process::set_owner(descriptor.as_fd(), owner))
+/// `F_SETOWN_EX`, with a `struct f_owner_ex`, a kind and a number.
+fn set_owner_as_told(
+    call: &MediatedCall<'_, '_>,
+    number: u64,
+    start: u64,
+    process: pid_t,
+) -> Result<NotificationAnswer, Errno> {
+    let bytes: [u8; 8] = call.caller.memory().read(start)?;
+    let words = bytes.as_chunks::<4>().0;
+    let owner: [c_int; 2] =
+        std::array::from_fn(|at| words.get(at).map_or(0, |word| c_int::from_ne_bytes(*word)));
+    match owner {
+        [OWNER_THREAD, 0] => {}
+        [OWNER_THREAD, thread] if thread == call.caller.thread() => {}
+        [OWNER_PROCESS, owner] => may_own(owner, process)?,
+        _ => return Err(Errno::EPERM),
     }
+    let descriptor = call.caller.descriptor(integer(number))?;
+    call.caller.still_waits()?;
+    performed(process::set_owner(descriptor.as_fd(), owner))
 }
 
 fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
