@@ -24,7 +24,7 @@ use super::rules::{Answer, Arch, Denial, Test, calls};
 
 const LEAF: usize = 8;
 
-/// Operations of classic BPF (`linux/bpf_common.h`).
+// Operations of classic BPF (`linux/bpf_common.h`).
 const LOAD_WORD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -32,7 +32,7 @@ const JUMP_IF_GREATER: u16 = 0x25;
 const JUMP_IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// Answers (`linux/seccomp.h`).
+// Answers (`linux/seccomp.h`).
 const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ALLOW: u32 = 0x7fff_0000;
 
@@ -74,7 +74,7 @@ struct RuleList {
     when: Vec<&'static [Test]>,
 }
 
-/// Joins the denials of an architecture into one program, and counts them.
+/// Joins the denials of an architecture into one program. Returns it, and the number of denials.
 pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), AssembleError> {
     let mut by_number: BTreeMap<u32, RuleList> = BTreeMap::new();
     let mut count = 0;
@@ -93,7 +93,7 @@ pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), Assembl
     Ok((program, count))
 }
 
-/// A conditional jump reaches only 255 instructions, hence the second jump.
+/// Returns the instructions for calls. A conditional jump reaches only 255 instructions, hence the second jump.
 fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     if calls.len() <= LEAF {
         return leaf(calls, arch);
@@ -108,7 +108,7 @@ fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Calls that depend on arguments come first, then those always denied, which share their answer.
+/// Returns the instructions of a leaf. Calls that depend on arguments come first; those always denied share an answer.
 fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     let is_always = |rules: &RuleList| rules.when.iter().any(|tests| tests.is_empty());
     let mut program = BpfProgram::new();
@@ -134,8 +134,8 @@ fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
 
 type Comparison = (u16, u32);
 
-/// Argument and comparisons if all rules of a call test the same argument for one value or one bit. All bits are one
-/// comparison.
+/// Returns the argument and the comparisons if all rules of a call test the same argument for one value or one bit. All
+/// bits are one comparison.
 fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     let (mut of, mut bits, mut comparisons) = (None, 0, vec![]);
     for tests in when {
@@ -195,7 +195,7 @@ const fn statement(code: u16, k: u32) -> sock_filter {
     sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// Checks the architecture, then denies unexamined numbers; leaves the number loaded.
+/// Returns the instructions that check the architecture and deny unexamined numbers. They leave the number loaded.
 fn prologue(arch: Arch) -> Result<BpfProgram, AssembleError> {
     let mut program = empty(target(arch))?;
     program.truncate(ARCH_CHECK);
@@ -219,8 +219,8 @@ fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
     Ok(SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, arch)?.try_into()?)
 }
 
-/// Instructions for a call that its arguments deny, without seccompiler's architecture check, loading of the number,
-/// and final answer.
+/// Returns the instructions for a call that its arguments deny, without seccompiler's architecture check, loading of
+/// the number, and final answer.
 fn chain(number: u32, rules: &RuleList, arch: Arch) -> Result<BpfProgram, AssembleError> {
     let chain = rules.when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?;
     let filter = SeccompFilter::new(

@@ -59,22 +59,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// Program for every worker and every confined program.
+    /// Returns the program for every worker and every confined program.
     pub fn standing(policy: Policy) -> Self {
         Self::built(RuleKind::Standing, policy.case())
     }
 
-    /// Further program for a command that only reads.
+    /// Returns the further program for a command that only reads.
     pub fn read_only(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnly, policy.case())
     }
 
-    /// Further program for a command that only reads and was granted the network.
+    /// Returns the further program for a command that only reads and was granted the network.
     pub fn read_only_online(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnlyOnline, policy.case())
     }
 
-    /// Further program for a command that declared that it needs no network.
+    /// Returns the further program for a command that declared that it needs no network.
     pub fn offline(policy: Policy) -> Self {
         Self::built(RuleKind::Offline, policy.case())
     }

@@ -134,7 +134,7 @@ pub(super) const ALWAYS: &[Group] = &[
     },
 ];
 
-/// Denied without an ipc namespace or a broker: the host's objects belong to the same user.
+/// Calls that are denied without an ipc namespace and without a broker: the host's objects belong to the same user.
 pub(super) const OBJECTS: &[Group] = &[Group {
     reason: "System V shared memory, message queues and semaphores of the host",
     answer: Forbidden,
@@ -153,7 +153,7 @@ pub(super) const OBJECTS: &[Group] = &[Group {
     ],
 }];
 
-/// Denied without an ipc namespace.
+/// Calls that are denied without an ipc namespace.
 pub(super) const QUEUES: &[Group] = &[Group {
     reason: "POSIX message queues of the host",
     answer: Forbidden,
@@ -162,12 +162,11 @@ pub(super) const QUEUES: &[Group] = &[Group {
 
 pub(super) const SET_ID: &str = "a set-id file outlives the sandbox, and runs as whoever made it";
 
-/// Denied as uid 0, whose set-id files would be root's: `openat2` has its mode behind a pointer.
+/// Calls that are denied as uid 0, whose set-id files would be root's. `openat2` has its mode behind a pointer.
 pub(super) const AS_ROOT: &[Group] =
     &[Group { reason: SET_ID, answer: NoSuchCall, calls: &[calls::OPENAT2] }];
 
-/// Denied below Landlock ABI 3, which ignores truncation. Truncating an open file needs a descriptor for
-/// writing.
+/// Calls that are denied below Landlock ABI 3, which ignores truncation. ftruncate(2) needs a writable descriptor.
 pub(super) const TRUNCATION: &[Group] = &[
     Group {
         reason: "truncates by path, and Landlock below ABI 3 does not see it",
@@ -177,7 +176,7 @@ pub(super) const TRUNCATION: &[Group] = &[
     Group { reason: "its flags are behind a pointer", answer: NoSuchCall, calls: &[calls::OPENAT2] },
 ];
 
-/// Denied to a command that only reads: Landlock ignores changes of metadata.
+/// Calls that are denied to a command that only reads, since Landlock ignores changes of metadata.
 pub(super) const READ_ONLY: &[Group] = &[Group {
     reason: "modes, owners, times and attributes are changes too",
     answer: Forbidden,
@@ -206,8 +205,8 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
     ],
 }];
 
-/// Denied to a command that only reads: everything but connected pairs. getifaddrs(3) needs `bind` and `sendto`, which
-/// do nothing on a pair.
+/// Calls that are denied to a command that only reads. Connected pairs of sockets remain; getifaddrs(3) needs `bind`
+/// and `sendto`, which do nothing on a pair.
 pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
     reason: "it could meet others by a name, and send away what it reads",
     answer: Forbidden,

@@ -154,7 +154,7 @@ pub(super) const ALWAYS: &[Conditional] = &[
     set_id!(calls::MKNOD, 1),
 ];
 
-/// Denied if no mediator sees the file that gets the bit.
+/// Calls that are denied if no mediator sees the file that gets the set-group-ID bit.
 pub(super) const UNMEDIATED: &[Conditional] = &[
     set_id!(calls::FCHMOD, 1, S_ISGID),
     set_id!(calls::FCHMODAT, 2, S_ISGID),
@@ -162,7 +162,7 @@ pub(super) const UNMEDIATED: &[Conditional] = &[
     set_id!(calls::CHMOD, 1, S_ISGID),
 ];
 
-/// Denied as uid 0, whose set-id files would be root's.
+/// Calls that are denied as uid 0, whose set-id files would be root's.
 pub(super) const AS_ROOT: &[Conditional] =
     &[set_id_in_open!(calls::OPENAT, 2, 3), set_id_in_open!(calls::OPEN, 1, 2), set_id!(calls::CREAT, 1)];
 

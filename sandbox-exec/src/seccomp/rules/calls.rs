@@ -8,7 +8,7 @@ pub struct Call {
     /// Name, as in `syscalls(2)`.
     pub name: &'static str,
     pub x86_64: Option<u32>,
-    /// `None` for replaced calls, which aarch64 lacks.
+    /// Number; `None` for calls that were replaced by newer ones, which aarch64 lacks.
     pub aarch64: Option<u32>,
 }
 
@@ -21,8 +21,8 @@ impl Call {
     }
 }
 
-/// Newest examined call: `file_setattr` of Linux 6.17. Programs get no later call until somebody has examined it and
-/// raised this number.
+/// Number of the newest examined call: `file_setattr` of Linux 6.17. Programs get no later call until somebody has
+/// examined it and raised this number.
 pub const NEWEST: u32 = 469;
 
 macro_rules! number {

@@ -17,10 +17,10 @@ pub const O_TRUNC: u32 = 0o1000;
 /// Bit of `O_TMPFILE` without `O_DIRECTORY`, whose value differs between architectures.
 pub const O_TMPFILE_ALONE: u32 = 0o20_000_000;
 
-/// `linux/fcntl.h`, commands of fcntl(2).
+// Commands of fcntl(2) (`linux/fcntl.h`).
 pub const F_SETLEASE: u32 = 1024;
 pub const F_NOTIFY: u32 = 1026;
-/// From Linux 6.19 on.
+/// Command from Linux 6.19 on.
 pub const F_SETDELEG: u32 = 1040;
 
 pub const S_ISUID: u32 = 0o4000;
@@ -37,32 +37,32 @@ pub const SOCK_RAW: u32 = 3;
 pub const SOCK_RDM: u32 = 4;
 pub const SOCK_SEQPACKET: u32 = 5;
 pub const SOCK_DCCP: u32 = 6;
-/// Obsolete, but still receives all packets (`packet(7)`).
+/// Obsolete type, whose sockets still receive all packets (`packet(7)`).
 pub const SOCK_PACKET: u32 = 10;
 pub const NETLINK_ROUTE: u32 = 0;
-/// `in.h`; also the level of TCP's own socket options.
+/// Protocol (`in.h`), and the level of TCP's own socket options.
 pub const IPPROTO_TCP: u32 = 6;
 pub const IPPROTO_UDP: u32 = 17;
 pub const TCP_SYNCNT: u32 = 7;
 pub const TCP_FASTOPEN_CONNECT: u32 = 30;
 pub const TCP_ULP: u32 = 31;
-/// `in.h`, as the level of an option.
+/// Level of IPv4's socket options (`in.h`).
 pub const IPPROTO_IP: u32 = 0;
 pub const IPPROTO_IPV6: u32 = 41;
 pub const IP_OPTIONS: u32 = 4;
-/// `in.h`: the first, a later and the last of the options that join and leave groups (35 to 48).
+// The first, a later and the last of the options that join and leave groups, 35 to 48 (`in.h`).
 pub const IP_ADD_MEMBERSHIP: u32 = 35;
 pub const IP_DROP_MEMBERSHIP: u32 = 36;
 pub const IP_DROP_SOURCE_MEMBERSHIP: u32 = 40;
-/// `in.h`, and the same number at the level of IPv6.
+// Options with the same numbers at the levels of IPv4 and IPv6 (`in.h`).
 pub const MCAST_JOIN_GROUP: u32 = 42;
 pub const MCAST_UNBLOCK_SOURCE: u32 = 44;
 pub const MCAST_MSFILTER: u32 = 48;
-/// `in6.h`; the next one leaves a group.
+/// Option that joins a group; the next number leaves it (`in6.h`).
 pub const IPV6_JOIN_GROUP: u32 = 20;
 pub const IPV6_JOIN_ANYCAST: u32 = 27;
 pub const IPV6_LEAVE_ANYCAST: u32 = 28;
-/// `in.h`, from Linux 6.3 on.
+/// Option from Linux 6.3 on (`in.h`).
 pub const IP_LOCAL_PORT_RANGE: u32 = 51;
 pub const SOL_SOCKET: u32 = 1;
 pub const SO_ATTACH_REUSEPORT_CBPF: u32 = 51;
@@ -81,7 +81,7 @@ pub const TIOCSETD: u32 = 0x5423;
 
 pub const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
 pub const FS_IOC_SETVERSION: u32 = 0x4008_7602;
-/// `fs/ext4/ext4.h` of the kernel, which has no header of it: like `FS_IOC_SETVERSION`, on ext4 alone.
+/// Command of `fs/ext4/ext4.h`, for which the kernel has no public header: like `FS_IOC_SETVERSION`, on ext4 alone.
 pub const EXT4_IOC_SETVERSION: u32 = 0x4008_6604;
 pub const FS_IOC_FSSETXATTR: u32 = 0x401C_5820;
 

@@ -1,9 +1,9 @@
 //! Denied system calls with reasons, and the choice of rules for a case.
 //!
-//! `ENOSYS` if libraries fall back to an allowed call, else `EPERM`. Conditions compare 32 bits, as the kernel does for
-//! these arguments.
+//! A denied call fails with `ENOSYS` if libraries then fall back to an allowed call, else with `EPERM`. Conditions
+//! compare 32 bits, as the kernel does for these arguments.
 //!
-//! Names no other crate, since the build script compiles it, too.
+//! This module names no other crate, since the build script compiles it, too.
 
 mod always;
 mod arguments;
@@ -57,7 +57,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// Only the lower 32 bits of an argument count.
+    /// True if the arguments pass the test. Only the lower 32 bits of an argument count.
     pub fn holds(self, arguments: &[u64; 6]) -> bool {
         let argument = |index: u8| arguments[usize::from(index)] & 0xffff_ffff;
         match self {
@@ -91,7 +91,7 @@ struct Group {
 struct Conditional {
     reason: &'static str,
     call: Call,
-    /// All tests of one list have to pass.
+    /// Lists of tests. The call is denied if all tests of one list pass.
     any_of: &'static [&'static [Test]],
 }
 

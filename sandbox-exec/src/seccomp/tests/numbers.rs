@@ -1,5 +1,5 @@
-//! Compares numbers and constants with the compiled libc crate, its source for the other architecture, and the kernel's
-//! header.
+//! Tests that compare numbers and constants with the compiled libc crate, its source for the other architecture, and
+//! the kernel's header.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -193,7 +193,7 @@ fn constants_are_those_of_libc() {
     }
 }
 
-/// `_IOW` and similar macros (`asm-generic/ioctl.h`).
+/// Returns a command like `_IOW` and similar macros (`asm-generic/ioctl.h`).
 const fn command(direction: u32, kind: u8, number: u32, size: u32) -> u32 {
     direction << 30 | size << 16 | (kind as u32) << 8 | number
 }
