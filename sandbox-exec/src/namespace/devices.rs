@@ -29,7 +29,7 @@ const LINKS: [(&str, &str); 5] = [
 pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
 
 impl Nodes {
-    /// `terminal` is true if the program has a terminal.
+    /// Copies the mounts of devices. `terminal` is true if the program has a terminal.
     pub(super) fn copied(terminal: bool) -> Result<Self, TreeError> {
         let mut nodes = Self(vec![]);
         for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
@@ -55,7 +55,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// The new `/dev` is mounted already.
+    /// Attaches the devices in the new `/dev`, which is mounted already.
     pub(super) fn attach(self, dev: BorrowedFd<'_>) -> Result<(), TreeError> {
         for (path, node) in self.0 {
             let name = path.strip_prefix("/dev").unwrap_or(&path);

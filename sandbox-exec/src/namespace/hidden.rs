@@ -9,7 +9,7 @@ use super::mount;
 use super::tree::{TreeError, at};
 use crate::tree::{Host, Tree, resolve};
 
-/// Existing hidden paths, with the targets of links, sorted and without duplicates.
+/// Returns the hidden paths that exist, with the targets of links, sorted and without duplicates.
 ///
 /// Most paths that are hidden by default do not exist. To find that out, each directory is listed only once.
 pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {

@@ -14,19 +14,19 @@ const DEV: &str = "/dev";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Private temp directory to mount on `/tmp`.
+    /// Private temp directory to mount on `/tmp`, if there is one.
     pub(crate) tmp: Option<PathBuf>,
-    /// Mounted on their own paths, the outer before the inner.
+    /// Trees to mount on their own paths, the outer before the inner.
     pub(crate) roots: Vec<NamespaceRoot>,
     /// Sockets of other programs below a directory that the tier replaces.
     pub(crate) sockets: Vec<PathBuf>,
-    /// Sockets of other programs below hidden directories, whose covers show them.
+    /// Sockets of other programs below hidden directories, each covered by a directory that shows only these sockets.
     pub(crate) windows: Vec<PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
     /// Existing paths inside writable directories that the program must not change.
     pub(crate) protected: Vec<InsidePath>,
     write: Vec<PathBuf>,
-    /// Files that are replaced so that names of hosts are resolved, each with the name of the new one.
+    /// Files that are replaced so that names of hosts are resolved, each with the name of its replacement.
     pub(crate) resolving: Vec<(PathBuf, &'static str)>,
     pub(crate) terminal: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct NamespaceRoot {
     pub(crate) writable: bool,
 }
 
-/// Path that the program must not move, with the writable directory around it.
+/// Path that the program must not move, with the writable directory that contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InsidePath {
     pub(crate) root: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) struct InsidePath {
 }
 
 impl Layout {
-    /// `confinement` must not be adapted to the full tier yet. `program` is the path of the program to execute.
+    /// Plans the file tree. `confinement` must not be adapted to the full tier yet. `program` is the path to execute.
     pub(crate) fn new(confinement: &Confinement, program: Option<&Path>) -> Self {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
@@ -86,7 +86,7 @@ impl Layout {
         }
     }
 
-    /// Filters paths inside a writable directory, from which a program could move them.
+    /// Returns those paths that are inside a writable directory, from which a program could move them.
     pub(super) fn held(&self, places: &[PathBuf]) -> Vec<InsidePath> {
         inside(places.iter().map(PathBuf::as_path), &self.write)
     }
@@ -98,7 +98,7 @@ impl Layout {
     }
 }
 
-/// Paths inside one of the directories `write`, each with that directory.
+/// Returns the paths that are inside one of the directories `write`, each with that directory.
 fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<InsidePath> {
     let inside = |path: &'a Path| {
         let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
@@ -111,7 +111,7 @@ fn is_own_device(path: &Path) -> bool {
     ["/dev/shm", "/dev/pts", "/dev/mqueue"].iter().any(|own| path == Path::new(own))
 }
 
-/// The path of a program, and the same without links.
+/// Returns the path of a program, and the same without links.
 fn names(program: &Path) -> [PathBuf; 2] {
     [program.to_owned(), resolve(program)]
 }

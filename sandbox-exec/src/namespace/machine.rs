@@ -47,12 +47,12 @@ impl Refusal {
     }
 }
 
-/// Name of an error, such as `EPERM`, or its message if it has no number.
+/// Returns the name of an error, such as `EPERM`, or its message if it has no number.
 fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
-/// Makes the mounts private, creates the new file systems, and sets up the networks, with these ports of hosts. Fails
+/// Makes the mounts private, creates the new file systems, and sets up the networks; `ports` are those of hosts. Fails
 /// at the first step that this machine refuses.
 pub(crate) fn prepare(
     networks: Option<Networks>,
@@ -82,8 +82,8 @@ pub(crate) fn prepare(
     Ok((file_systems, entrances))
 }
 
-/// `None` without message queues in the kernel (`mq_overview(7)`). Landlock allows `mq_open` only by a rule on this
-/// file system.
+/// Creates the file system of message queues, by a rule on which alone Landlock allows `mq_open`. `None` if the kernel
+/// has no message queues (`mq_overview(7)`).
 fn message_queues() -> io::Result<Option<OwnedFd>> {
     match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),

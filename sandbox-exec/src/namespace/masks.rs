@@ -1,6 +1,6 @@
 //! Masks over hidden paths: an empty file or directory without permissions, mounted over each.
 //!
-//! Mounted read-only, since the owner could otherwise change the permissions.
+//! They are mounted read-only, since the owner could otherwise change the permissions.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,7 @@ const SEARCHED: libc::mode_t = 0o111;
 pub(super) struct Masks(OwnedFd);
 
 /// Creates the unreadable file and directory, the files that resolve names of hosts, and the directories around visible
-/// sockets; makes the file system read-only.
+/// sockets. Makes the file system read-only.
 pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool, windows: &[PathBuf]) -> io::Result<()> {
     if resolves {
         resolving::write(masks)?;
@@ -39,7 +39,7 @@ pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool, windows: &[PathBuf]
     mount::restrict(masks, Attributes::DATA, Reach::Mount)
 }
 
-/// The directories above the socket cannot be listed.
+/// Creates a mount point for a visible socket. The directories above it cannot be listed.
 fn make_window(masks: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let mut here = mount::open_in(masks, Path::new(WINDOWS))?;
     let mut names = path.strip_prefix("/").unwrap_or(path).iter().peekable();
@@ -59,7 +59,7 @@ fn make_window(masks: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 }
 
 impl Masks {
-    /// Mounts the masks at a place that another mount will cover: Linux before 6.15 copies only attached mounts.
+    /// Mounts the masks at a place that another mount will cover, since Linux before 6.15 copies only attached mounts.
     pub(super) fn mounted(masks: OwnedFd, place: BorrowedFd<'_>) -> io::Result<Self> {
         mount::attach(masks.as_fd(), place)?;
         Ok(Self(masks))
@@ -69,13 +69,13 @@ impl Masks {
         mount::while_it_stands(|| self.cover_found(path, None))
     }
 
-    /// Covers a directory by one that shows only sockets.
+    /// Covers a directory by one that shows only granted sockets.
     pub(super) fn cover_but_windows(&self, path: &Path) -> io::Result<()> {
         let cover = Path::new(WINDOWS).join(path.strip_prefix("/").unwrap_or(path));
         mount::while_it_stands(|| self.cover_found(path, Some(&cover)))
     }
 
-    /// Replaces the file at `path`, if it exists, by one of the masks' file system.
+    /// Covers the file at `path`, if it exists, with the file `by` of the masks' file system.
     pub(super) fn replace(&self, path: &Path, by: &str) -> io::Result<()> {
         mount::while_it_stands(|| self.cover_found(path, Some(Path::new(by))))
     }
@@ -94,7 +94,7 @@ impl Masks {
     }
 }
 
-/// True if an error of opening a path means that the program cannot reach the path, or that it leads over a link, whose
+/// True if this error of opening a path means that the program cannot reach it, or that it leads over a link. A link's
 /// target gets its own mask.
 pub(super) fn is_unreachable(error: &io::Error) -> bool {
     crate::domain::is_out_of_reach(error) || error.raw_os_error() == Some(libc::ELOOP)

@@ -16,7 +16,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::libc::{self, c_int, c_uint};
 use nix::sys::stat::Mode;
 
-/// `enum fsconfig_command` of linux/mount.h.
+// Commands of fsconfig(2) (`enum fsconfig_command` of linux/mount.h).
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
@@ -24,14 +24,10 @@ const FSCONFIG_CMD_CREATE: c_uint = 6;
 pub(super) struct Attributes(u64);
 
 impl Attributes {
-    /// Read-only, without set-id bits and devices.
     pub(super) const READ_ONLY: Self =
         Self(libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
-    /// Without set-id bits and devices.
     pub(super) const WRITABLE: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
-    /// Without set-id bits and execution.
     pub(super) const DEVICES: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC);
-    /// Read-only, without execution, set-id bits and devices.
     pub(super) const DATA: Self = Self(Self::READ_ONLY.0 | libc::MOUNT_ATTR_NOEXEC);
 }
 
@@ -50,7 +46,7 @@ impl Reach {
     }
 }
 
-/// The returned mount is not attached yet.
+/// Creates a file system. The returned mount is not attached yet.
 pub(super) fn new(
     kind: &CStr,
     options: &[(&CStr, &CStr)],
@@ -76,7 +72,7 @@ fn configure(
     done(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) })
 }
 
-/// Opens a path with `O_PATH`, also a link at its end. Fails if a directory on the way is a link.
+/// Opens a path with `O_PATH`; a link at its end is not followed. Fails if a directory on the way is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
@@ -87,7 +83,7 @@ pub(super) fn open_in(directory: BorrowedFd<'_>, name: &Path) -> io::Result<Owne
     Ok(openat(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// The returned copy is not attached yet.
+/// Copies a mount. The returned copy is not attached yet.
 pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     let flags =
         libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
@@ -103,7 +99,7 @@ pub(super) fn restrict(
     set(mount, reach, libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 })
 }
 
-/// Keeps later mounts from spreading to other namespaces.
+/// Makes mounts private: later mounts do not spread to other namespaces.
 pub(super) fn make_private(root: BorrowedFd<'_>) -> io::Result<()> {
     let propagation = libc::MS_PRIVATE;
     set(root, Reach::Tree, libc::mount_attr { attr_set: 0, attr_clr: 0, propagation, userns_fd: 0 })
@@ -124,15 +120,14 @@ fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io:
     })
 }
 
-/// Repeats `act`, which opens a path and mounts there, while it fails with `ENOENT`, because the file may have been
-/// replaced in between.
+/// Calls `act`, which opens a path and mounts there, again after `ENOENT`: the file may have been replaced in between.
 pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let is_gone =
         |done: &io::Result<T>| matches!(done, Err(error) if error.raw_os_error() == Some(libc::ENOENT));
     (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
 }
 
-/// Maximum number of repetitions.
+/// Maximum number of calls.
 const REMOVALS: u32 = 50;
 
 pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {

@@ -7,14 +7,14 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 
-/// `VETH_INFO_PEER` (linux/veth.h).
+/// Type of the attribute for the other device of a pair: `VETH_INFO_PEER` (linux/veth.h).
 const VETH_PEER: u16 = 1;
-/// `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` (`linux/if_link.h`).
+// `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` (`linux/if_link.h`).
 const ADDRESSES_BY_ITSELF: u16 = 8;
 const NEVER: u8 = 1;
-/// Largest packet of a device (`ETH_MAX_MTU` of `linux/if_ether.h`).
+/// Maximum size of a device's packet in bytes (`ETH_MAX_MTU` of `linux/if_ether.h`).
 const LARGEST: u32 = 65535;
-/// Offset of the error number in an answer: behind `struct nlmsghdr`.
+/// Size of `struct nlmsghdr` in bytes, after which an answer has its error number.
 const HEADER: usize = 16;
 
 /// Number of the loopback device (`LOOPBACK_IFINDEX` of net/flow.h).
@@ -39,7 +39,7 @@ impl Netlink {
         Ok(Self(socket.into()))
     }
 
-    /// Makes a pair of devices (`veth(4)`), one of them in another namespace.
+    /// Makes a pair of network devices (`veth(4)`), one of them in another namespace.
     pub(super) fn make_pair(&mut self, both: Device, name: &str, other: BorrowedFd<'_>) -> io::Result<()> {
         let common = [
             attribute(libc::IFLA_IFNAME, &[name.as_bytes(), &[0]].concat()),
@@ -88,7 +88,7 @@ impl Netlink {
         self.request(libc::RTM_NEWADDR, new, &[body, attributes.concat()].concat())
     }
 
-    /// Makes a whole range this machine's own addresses.
+    /// Makes all addresses of a range this namespace's own.
     pub(super) fn own_range(&mut self, range: Subnet) -> io::Result<()> {
         let device = attribute(libc::RTA_OIF, &LOOPBACK.0.to_ne_bytes());
         self.add_route(range, libc::RT_TABLE_LOCAL, libc::RT_SCOPE_HOST, libc::RTN_LOCAL, &device)
@@ -138,7 +138,7 @@ fn link(device: Device, flags: u32) -> Vec<u8> {
     [[0; 4], device.0.to_ne_bytes(), flags.to_ne_bytes(), flags.to_ne_bytes()].concat()
 }
 
-/// Length, type, and a value that is padded to a multiple of four bytes.
+/// Returns an attribute: length, type, and a value that is padded to a multiple of four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     let mut bytes = [&length.to_ne_bytes(), &kind.to_ne_bytes(), value].concat();

@@ -27,11 +27,11 @@ use super::machine::Refusal;
 use super::netlink::{Device, LOOPBACK, Netlink, Subnet};
 use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER};
 
-/// Device at both ends of the pair. In a new namespace the numbers of other devices are small.
+/// Number of the device at both ends of the pair. In a new namespace the numbers of other devices are small.
 const PAIR: Device = Device(64);
 const NAME: &str = "hosts";
 
-/// All addresses of the test networks (RFC 2544): the program's, the resolver's, and those of hosts.
+/// Prefix length of the test networks (RFC 2544): the program's address, the resolver's, and those of hosts.
 const WHOLE: u8 = 15;
 const OF_ALL_HOSTS: Subnet = Subnet { address: OF_HOSTS, prefix: 16 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Networks {
     own: Option<OwnedFd>,
 }
 
-/// Enters the last of the new namespaces.
+/// Makes the network namespaces, and enters the one that is furnished first.
 pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
     let make = || {
         let made = unshare(CloneFlags::CLONE_NEWNET);
@@ -77,17 +77,17 @@ impl Networks {
     }
 }
 
-/// Switches on the loopback device.
+/// Sets up a network without hosts: the loopback device alone.
 ///
-/// It also gets an address of the test networks. With `127.0.0.1` alone, a machine counts as one without IPv4, and
-/// `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
+/// The device also gets an address of the test networks. With `127.0.0.1` alone, a machine counts as one without IPv4,
+/// and `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
 fn lonely() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
     kernel.add_address(LOOPBACK, Subnet { address: OWN, prefix: WHOLE }, "lo:0")
 }
 
-/// Sets up the hosts' namespace, and the pair of devices to the program's.
+/// Sets up the namespace beside the program's, and the pair of devices between them.
 fn beside(program: impl AsFd) -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
@@ -96,8 +96,7 @@ fn beside(program: impl AsFd) -> io::Result<()> {
     kernel.own_range(OF_ALL_HOSTS)
 }
 
-/// Sets up the program's namespace. All hosts are behind one neighbour, since all namespaces share the kernel's small
-/// table of neighbours.
+/// Sets up the program's namespace. All hosts are behind one neighbour: all namespaces share the kernel's small table.
 fn joined() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;

@@ -1,9 +1,9 @@
 //! Protection of files inside a writable directory that the host runs later: they become read-only, and cannot be
 //! moved. Hidden files there cannot be moved either.
 //!
-//! A read-only `.git/hooks` is worth nothing if `.git` can be replaced. So every directory on the way from the writable
-//! directory is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A missing file is not
-//! protected.
+//! A read-only `.git/hooks` would be worth nothing if `.git` could be replaced. So every directory on the way from the
+//! writable directory is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A missing file is
+//! not protected.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -30,8 +30,7 @@ pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath])
     Ok(())
 }
 
-/// Mounts each directory on the way to a path onto itself, unless `held` has it. True if all of them exist and none is
-/// a link.
+/// Mounts each directory on the way to a path onto itself, except those in `held`. False if one is missing or a link.
 fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
     let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
     for place in between.into_iter().rev() {
