@@ -1,4 +1,4 @@
-//! The mediated calls: copy, judge, perform.
+//! Mediated calls: the arguments are copied and judged, then the call is performed.
 
 use ipc::refusal::Act;
 use nix::errno::Errno;
@@ -120,7 +120,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Undoes a connection that another process, which took the port meanwhile, has received.
+    /// Undoes the connection if another process, which took the port meanwhile, has received it.
     fn confirm(&self, socket: &OwnedFd, kind: SocketKind, target: &Target) -> Result<(), Errno> {
         if self.shared.rules.has_led_inside(kind, target) {
             return Ok(());
@@ -149,7 +149,7 @@ impl MediatedCall<'_, '_> {
         self.send(&socket, kind, message, integer(flags))
     }
 
-    /// Returns the first failure only if no message was sent.
+    /// Sends messages until one fails, and returns their number. Fails only if no message was sent.
     fn send_messages(&mut self) -> Result<i64, Stop> {
         let [number, start, count, flags, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -245,7 +245,7 @@ impl MediatedCall<'_, '_> {
         Ok(Some(target))
     }
 
-    /// Sends piece by piece, with the control data first.
+    /// Sends bytes of a stream in pieces, the first one with the control data. Fails only if nothing was sent.
     fn send_stream(
         &mut self,
         socket: &OwnedFd,
@@ -277,7 +277,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Sends a datagram whole, since the buffer of the socket bounds its size.
+    /// Sends a datagram at once: the buffer of the socket bounds its size.
     fn send_datagram(
         &mut self,
         socket: &OwnedFd,
@@ -294,7 +294,7 @@ impl MediatedCall<'_, '_> {
         self.send_bytes(socket, target, &bytes, &control.bytes, flags)
     }
 
-    /// Waits only if necessary.
+    /// Sends bytes. Tries without waiting first, and waits only if necessary.
     fn send_bytes(
         &mut self,
         socket: &OwnedFd,
@@ -324,7 +324,8 @@ impl MediatedCall<'_, '_> {
         Ok((socket, kind))
     }
 
-    /// Performs a call that may wait, as long as the socket's option `timeout` says; `soon` if it should not wait.
+    /// Performs a call that may wait, as long as the socket's option `timeout` says; `soon` is true if no wait is
+    /// expected.
     pub(super) fn wait<T>(
         &self,
         socket: &OwnedFd,
@@ -344,8 +345,8 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Removes `MSG_ZEROCOPY`, with which the kernel would read this process's memory later. The kernel may always refuse
-/// the flag.
+/// Removes `MSG_ZEROCOPY`, with which the kernel would read this process's memory later. Fails if the socket allows the
+/// flag; the kernel itself may always refuse it.
 fn without_zero_copy(socket: &OwnedFd, flags: c_int) -> Result<c_int, Errno> {
     let wanted = flags & libc::MSG_ZEROCOPY != 0;
     if wanted && socket::option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY)? != 0 {

@@ -17,7 +17,7 @@ use super::refusals::Denied;
 use super::unix::socket_file::SocketFile;
 
 impl MediatedCall<'_, '_> {
-    /// An end of a pair or a connection gets no name.
+    /// Mediates `bind(2)`. An end of a pair or a connection gets no name.
     pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -42,7 +42,7 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Value(0))
     }
 
-    /// An address counts as free if only a socket has it that its programs have closed.
+    /// Binds a socket. An address counts as free if only a socket has it that its programs have closed.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
@@ -54,7 +54,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Closes connections from outside and continues to wait.
+    /// Mediates `accept(2)`. Closes connections from outside the sandbox, and continues to wait.
     pub(super) fn accept(&mut self, flags: c_int) -> Result<NotificationAnswer, Stop> {
         let [number, name, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;

@@ -6,10 +6,10 @@
 //! duplicate of the caller's own socket, and answers. The kernel continues no call that needs a decision:
 //! between a look at the caller's memory and the call, that memory can change.
 //!
-//! Calls and their places. Landlock scopes signals and abstract names from ABI 6 on; "host" is a sandbox in
-//! the host's network namespace: the floor, and the full tier with the machine's network.
+//! The mediated calls, by case and file. Landlock scopes signals and abstract names from ABI 6 on; "host" is a
+//! sandbox in the host's network namespace: the floor tier, and the full tier with the machine's network.
 //!
-//! | calls | sent here | file |
+//! | calls | mediated | file |
 //! | --- | --- | --- |
 //! | `connect`, `sendmsg`, `sendmmsg`; `sendto` with an address | always | `act` |
 //! | `bind`, `accept`, `accept4` | host | `listen`; a path's file: `unix/socket_file` |
@@ -27,7 +27,7 @@
 //!   that answer at a unix socket, and whether the kernel judges abstract names.
 //! * `kernel`: what the kernel says of processes and sockets. `refusals`: reports of denials.
 //!
-//! Objects from inside are identified by the kernel's whole key, never by a part of it that another object
+//! Objects inside the sandbox are identified by the kernel's whole key, never by a part of it that another object
 //! may have as well (`tests/mediate/keys.rs` and `names.rs` attack each part):
 //!
 //! | object | the kernel's key | look-up | possible changes in between |
@@ -57,7 +57,7 @@
 //! on, the mediator does not see UDP that strangers send to a port from inside, and a port that the kernel
 //! chooses for `listen` or `IP_BIND_ADDRESS_NO_PORT`: no call from inside leads there.
 //!
-//! If sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram,
+//! If the mediator creates all sockets ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram,
 //! and a message with an address, passes along no descriptors but sockets that are not connected; `sendmsg`
 //! on a connection fails with `EPERM`, after a second, if its process has several threads and any process
 //! inside has a datagram socket; `connect` on a connection that was started without waiting returns `EISCONN`
@@ -135,7 +135,7 @@ pub struct Mediation {
     /// Unix sockets of other programs that may be reached, canonical.
     pub reached: Vec<PathBuf>,
     pub host_network: bool,
-    /// True if the kernel denies this process abstract unix sockets of others.
+    /// True if the kernel denies this process abstract unix sockets outside the sandbox.
     pub scoped: bool,
     /// True if objects of System V are mediated: the programs have no ipc namespace.
     pub objects: bool,
@@ -144,11 +144,11 @@ pub struct Mediation {
     /// True if metadata may be changed only in `writable`, since no mount protects other files.
     pub metadata: bool,
     pub sockets: Sockets,
-    /// Domain of the programs for paths, without which no socket file is created.
+    /// Landlock domain in which socket files are created; `None` if none may be created.
     pub domain: Option<Arc<Domain>>,
-    /// Hosts that may be reached by name, in the programs' own network.
+    /// Hosts that may be reached by name in the programs' own network; `None` for no hosts.
     pub hosts: Option<Arc<NamedHosts>>,
-    /// Hosts that may be reached by name, on the host's network.
+    /// Hosts that may be reached by name on the host's network; `None` for no hosts.
     pub led: Option<Arc<Led>>,
 }
 
@@ -321,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// `ENOBUFS` if the thread that watches waiting calls cannot start.
+    /// Starts the thread that watches waiting calls, if it does not run yet. `ENOBUFS` if it cannot start.
     fn have_watched(self: &Arc<Self>) -> Result<(), Errno> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if !*watched {
@@ -341,7 +341,7 @@ impl Shared {
     }
 }
 
-/// Raises the limit, since each waiting call holds some descriptors.
+/// Raises the limit of open descriptors, since each waiting call holds some.
 fn allow_many_descriptors() -> Result<(), Errno> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)

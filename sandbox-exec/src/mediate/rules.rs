@@ -28,8 +28,8 @@ pub(super) struct MediationRules {
 #[derive(Debug)]
 pub(super) enum Net {
     Host(Box<HostNetwork>),
-    /// Private network namespace: abstract names and addresses belong to the sandbox, except placeholder addresses of
-    /// hosts. Paths and inherited sockets can still lead out.
+    /// Private network namespace: its abstract names and addresses belong to the sandbox, except placeholder addresses
+    /// of hosts. Paths and inherited sockets can still lead out.
     Private(Option<Arc<NamedHosts>>),
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Target {
     pub(super) address: Address,
     pub(super) inside: Option<SocketAddr>,
     named: Option<u64>,
-    /// True for a placeholder address, whose connections may wait.
+    /// True for a placeholder address, at which a connection may wait.
     is_host: bool,
     pub(super) asked: Option<Denied>,
     _held: Option<OwnedFd>,
@@ -97,8 +97,8 @@ impl MediationRules {
         }
     }
 
-    /// `EACCES` for a handed-in socket of another network namespace, where names differ. Without cookies of the kernel,
-    /// no handed-in socket leads out of a private namespace.
+    /// Fails with `EACCES` for a handed-in socket of another network namespace, where names differ. If the kernel has
+    /// no cookies of namespaces, no handed-in socket leads out of a private one.
     fn contains(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let is_told = self.namespace.is_some() || self.network.host().is_some();
         if is_told && socket::network(socket).ok() == self.namespace { Ok(()) } else { Err(Errno::EACCES) }
@@ -208,8 +208,8 @@ impl MediationRules {
         }
     }
 
-    /// The reason why a target is unreachable: a private network leads nowhere else, and on the host's the kernel
-    /// denies abstract names.
+    /// Returns the denial of an unreachable target: a private network leads nowhere else, and on the host's network the
+    /// kernel denies abstract names.
     pub(super) fn hindrance_of_way(&self, kind: SocketKind, target: &Target, errno: Errno) -> Denied {
         match (&self.network, target.address.meaning()) {
             (Net::Host(host), Meaning::Abstract(name)) if errno == Errno::EPERM => {
@@ -282,7 +282,7 @@ mod tests {
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 
-    /// A listener inside, a client, and the listener's name.
+    /// Returns the kind of a listener inside, the listener and a client, and the listener's name.
     fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
         let kind = SocketKind { family, style: libc::SOCK_STREAM };
         let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());

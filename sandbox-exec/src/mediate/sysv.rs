@@ -23,10 +23,10 @@ use super::call::address::integer;
 use super::call::listener::NotificationAnswer;
 use super::refusals::Denied;
 
-/// The host's objects are limited for all users together.
+/// Maximum number of objects of a sandbox. The host's are limited for all users together.
 const MOST: usize = 256;
 
-/// Flag of commands in some libraries (`linux/ipc.h`).
+/// Flag that some libraries add to commands: `IPC_64` (`linux/ipc.h`).
 const VERSION: c_int = 0x100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ impl Objects {
         Ok(NotificationAnswer::Value(id.into()))
     }
 
-    /// Commands that list objects take an index instead of a number.
+    /// Performs or allows a command on an object. Commands that list objects take an index as `id`, and are denied.
     fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Denied> {
         match command & !VERSION {
             libc::IPC_RMID => {
@@ -142,14 +142,14 @@ impl Objects {
     }
 }
 
-/// Without a key each request is for a new object.
+/// Returns the number of the object with a key. Without a key (`IPC_PRIVATE`) each request is for a new object.
 fn named(own: &BTreeMap<(ObjectKind, c_int), key_t>, kind: ObjectKind, key: key_t) -> Option<c_int> {
     let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
     (key != libc::IPC_PRIVATE).then_some(named.0.1)
 }
 
 impl ObjectKind {
-    /// Allowed commands besides reading, changing the owner and removing.
+    /// Returns the allowed commands besides reading, changing the owner and removing.
     const fn commands(self) -> &'static [c_int] {
         match self {
             Self::Memory => &[libc::SHM_LOCK, libc::SHM_UNLOCK],
@@ -174,7 +174,8 @@ impl ObjectKind {
         }
     }
 
-    /// Denies by the rules only if the outside object exists and plain permissions open it.
+    /// Returns the denial of an object that was not made here. It is one by the rules only if the object exists and
+    /// plain permissions open it.
     fn anothers(self, id: c_int, errno: Errno) -> Denied {
         let name = match self {
             Self::Memory => "shared memory segment",
@@ -187,7 +188,7 @@ impl ObjectKind {
         }
     }
 
-    /// The machine's object of a key, if plain permissions open it.
+    /// Returns the machine's object of a key, if plain permissions open it.
     fn find(self, key: key_t) -> Option<c_int> {
         // SAFETY: integers.
         let id = unsafe {
@@ -249,7 +250,7 @@ impl ObjectKind {
     }
 }
 
-/// Not declared by every C library (asm/sembuf.h).
+/// `struct semid64_ds`, which not every C library declares (asm/sembuf.h).
 #[repr(C)]
 struct Semaphores {
     _permissions: libc::ipc_perm,

@@ -8,7 +8,7 @@ use crate::mediate::call::caller::{duplicate, pidfd_open};
 use crate::mediate::call::socket::{self, SocketKind};
 use crate::mediate::kernel::open_descriptors::HoldingPlace;
 
-/// Access of the mediator to the sockets of callers. The filter and the mediator must agree.
+/// Way by which the mediator gets the sockets of callers. The filter and the mediator must agree.
 #[derive(Clone, Debug)]
 pub enum Sockets {
     /// Duplicated by the mediator (`pidfd_getfd(2)`, Linux 5.6).
@@ -24,7 +24,7 @@ pub struct HandedIn {
 }
 
 impl Sockets {
-    /// Must be called in the process that will start the programs, with their descriptors.
+    /// Finds out the way. Must be called in the process that will start the programs, with their descriptors.
     pub fn probe() -> Self {
         let duplicated = pidfd_open(std::process::id().cast_signed(), 0)
             .and_then(|process| duplicate(&process, process.as_raw_fd()));

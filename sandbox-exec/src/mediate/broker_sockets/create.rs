@@ -1,4 +1,4 @@
-//! Creation of sockets, and the calls that are mediated only if all sockets are created here.
+//! Creation of sockets, and the calls that are mediated only if the mediator creates all sockets.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -16,7 +16,7 @@ use crate::mediate::call::waiting::Stop;
 use crate::mediate::kernel::open_descriptors::HoldingPlace;
 use crate::mediate::kernel::status::Status;
 
-/// Number of attempts: at once, after 1 ms, 2 ms …, a second in all.
+/// Maximum number of attempts: at once, after 1 ms, 2 ms …, a second in all.
 const PATIENCE: u32 = 11;
 
 impl MediatedCall<'_, '_> {
@@ -48,7 +48,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Accepts all arguments that the caller's seccomp programs allow.
+    /// Creates a socket and gives it to the caller. Accepts all arguments that the caller's seccomp programs allow.
     fn make(&mut self, made: &BrokerSockets) -> Result<NotificationAnswer, Stop> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -70,7 +70,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Creates a socket that only sockets from inside reach.
+    /// Creates a socket that only sockets inside the sandbox reach.
     pub(in crate::mediate) fn make_guarded(&self) -> Result<NotificationAnswer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -118,7 +118,7 @@ impl MediatedCall<'_, '_> {
         integer(flags) & libc::MSG_FASTOPEN == 0
     }
 
-    /// Retries with growing delays, then fails with `otherwise`.
+    /// Calls `attempt` with growing delays until it returns a value. Fails with `otherwise` after the last one.
     fn patiently<T>(
         &mut self,
         otherwise: Errno,
@@ -137,7 +137,7 @@ impl MediatedCall<'_, '_> {
         Err(otherwise.into())
     }
 
-    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, which no thread can
+    /// Mediates `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`: flags in a register, which no thread can
     /// change.
     fn share_table(&self, made: &BrokerSockets) -> Result<NotificationAnswer, Stop> {
         let status = Status::of(self.caller.thread())?;

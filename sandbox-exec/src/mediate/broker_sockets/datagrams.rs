@@ -15,13 +15,13 @@ use nix::libc::pid_t;
 use crate::mediate::kernel::text;
 use crate::mediate::net::open_sockets::Alive;
 
-/// Maximum processor time of a thread from its answer to the lookup, in ticks of 10 ms (`times(2)`). The second tick is
-/// whole, a thousand times the real need.
+/// Processor time, in ticks of 10 ms (`times(2)`), after which a thread with its answer is past the lookup. The second
+/// tick is whole, a thousand times the real need.
 const ENOUGH: u64 = 2;
-/// Number of remembered calls at which past ones are dropped.
+/// Number of remembered calls above which those past the lookup are dropped.
 const SLACK: usize = 64;
 
-/// Open datagram sockets, and calls left to the kernel.
+/// Open datagram sockets, and calls that were left to the kernel.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     sockets: Alive,
@@ -30,7 +30,7 @@ pub(super) struct Datagrams {
 
 #[derive(Debug, Default)]
 struct DatagramState {
-    /// Also of some closed sockets.
+    /// Inodes of datagram sockets, some of which may be closed.
     known: HashSet<u64>,
     passing: Vec<Passing>,
 }
@@ -47,7 +47,7 @@ impl Datagrams {
         Ok(Self { sockets: Alive::new()?, state: Mutex::default() })
     }
 
-    /// Counts a socket that no program has yet; `EAGAIN` while a call may still meet it.
+    /// Registers a socket that no program has yet. `EAGAIN` while a call that was left to the kernel may still meet it.
     pub(super) fn enter(&self, socket: &OwnedFd, inode: u64) -> Result<(), Errno> {
         let mut state = self.lock();
         state.passing.retain_mut(|call| !call.is_past());
@@ -65,7 +65,7 @@ impl Datagrams {
         state.known.contains(&inode)
     }
 
-    /// True if a thread's call may be left to the kernel; then records the call.
+    /// True if a thread's call may be left to the kernel; the call is then recorded.
     pub(super) fn pass(&self, thread: pid_t) -> bool {
         let mut state = self.lock();
         self.forget_closed(&mut state);
@@ -89,7 +89,7 @@ impl Datagrams {
         self.lock().passing.retain(|call| call.thread != thread);
     }
 
-    /// If the kernel does not list closed sockets, all count as open.
+    /// Forgets closed sockets. If the kernel does not list the open ones, all count as open.
     fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
             && let Some(alive) = self.sockets.numbers()
@@ -104,9 +104,9 @@ impl Datagrams {
 }
 
 impl Passing {
-    /// True if the kernel has looked up the descriptor. Until then the thread runs, or waits for the listener's lock
-    /// (`seccomp_do_user_notification`), which nothing interrupts. So a thread that sleeps otherwise, has ended, or has
-    /// run longer is past the lookup.
+    /// True if the kernel has looked up the descriptor of the call. Until then the thread runs, or waits for the
+    /// listener's lock (`seccomp_do_user_notification`), which nothing interrupts. So a thread that sleeps otherwise,
+    /// has ended, or has run longer is past the lookup.
     fn is_past(&mut self) -> bool {
         if !self.answered {
             return false;
@@ -133,7 +133,7 @@ impl Run {
         Self::parse(&text::read_string(&format!("/proc/{thread}/task/{thread}/stat")).ok()?)
     }
 
-    /// Parses state (3), user time (14) and system time (15) after the name, which may contain anything.
+    /// Parses a `stat`: state (field 3), user time (14), system time (15), after the name, which may contain anything.
     fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(") ")?;
         let mut fields = fields.split(' ');

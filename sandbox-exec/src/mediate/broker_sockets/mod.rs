@@ -2,8 +2,8 @@
 //! creates them (`socket(2)` is mediated too), and keeps a duplicate while a call may need it ([`Registry`]).
 //!
 //! A caller's socket is looked up by its inode in `/proc`. A connection is not kept: the kernel continues `sendmsg`,
-//! `sendmmsg` and `sendto`, which decide about no address there. The kernel must find no datagram socket under the
-//! number, which one of these ensures:
+//! `sendmmsg` and `sendto` on one, where they lead to no new address. The kernel must find no datagram socket under the
+//! descriptor's number, which one of these ensures:
 //!
 //! * No process has a datagram socket, and none gets one before the kernel has looked ([`Datagrams`]).
 //! * Only the caller's thread could change its table, which it shares with no other ([`Tables`]). It waits, so the
@@ -46,7 +46,7 @@ pub(super) struct BrokerSockets {
 #[derive(Debug)]
 pub(super) enum FoundCreator {
     Held(OwnedFd),
-    /// Socket that was not created here.
+    /// Socket that the program was started with.
     HandedIn(SocketKind),
     Connected,
 }
@@ -57,7 +57,7 @@ impl BrokerSockets {
         Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
     }
 
-    /// `EAGAIN` if the socket has to wait a moment.
+    /// Registers a new socket, and returns its inode. `EAGAIN` if the socket has to wait a moment.
     pub(in crate::mediate) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
         let inode = self.registry.hold(socket)?;
         if kind.takes_addresses() && kind.leads_out() {
@@ -66,7 +66,7 @@ impl BrokerSockets {
         Ok(inode)
     }
 
-    /// Valid only if the call still waits afterwards.
+    /// Returns the origin of a caller's socket. Valid only if the call still waits afterwards.
     pub(in crate::mediate) fn find(&self, place: HoldingPlace) -> Result<FoundCreator, Errno> {
         let inode = place.socket()?;
         if let Some(held) = self.registry.get(inode) {
@@ -79,7 +79,7 @@ impl BrokerSockets {
         Ok(self.handed_in.kind(inode).map_or(FoundCreator::Connected, FoundCreator::HandedIn))
     }
 
-    /// `EPERM` if no duplicate is kept.
+    /// Duplicates a caller's socket. `EPERM` if this process keeps no duplicate.
     pub(in crate::mediate) fn duplicate(&self, place: HoldingPlace) -> Result<OwnedFd, Errno> {
         match place.socket() {
             Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
@@ -93,7 +93,7 @@ impl BrokerSockets {
         socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
     }
 
-    /// Drops a socket that is a connection by now.
+    /// Drops the duplicate of a socket that is a connection by now.
     pub(in crate::mediate) fn settle(&self, socket: &OwnedFd) {
         if socket::is_connected_stream(socket) {
             if let Ok(inode) = nix::sys::stat::fstat(socket).map(|stat| stat.st_ino) {
@@ -122,7 +122,7 @@ impl BrokerSockets {
         }
     }
 
-    /// Drops closed sockets that might answer at an address.
+    /// Drops duplicates of closed sockets that might answer at an address.
     pub(super) fn let_go_of_closed(&self, address: &Address) {
         match address.meaning() {
             Meaning::Internet(to) => self.registry.let_go_of(|socket| {

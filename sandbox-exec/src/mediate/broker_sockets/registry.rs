@@ -16,11 +16,11 @@ use nix::sys::stat::fstat;
 use crate::mediate::call::socket;
 use crate::mediate::kernel::open_descriptors::{self, HoldingPlace};
 
-/// Maximum number of held sockets.
+/// Maximum number of sockets that are kept.
 const MOST: usize = 4096;
 /// Number of searches that have to miss a socket before it is dropped.
 const LOOKS: usize = 2;
-/// Minimum time after a change until the next search, and maximum time between searches.
+// Minimum time after a change until the next search, and maximum time between searches.
 const SOONEST: Duration = Duration::from_millis(50);
 const LATEST: Duration = Duration::from_secs(1);
 
@@ -40,12 +40,12 @@ struct RegistryState {
 #[derive(Debug)]
 struct HeldSocket {
     socket: OwnedFd,
-    /// Last place where a program had the socket; `None` before the first.
+    /// Thread and descriptor that had the socket when it was last seen; `None` before a program has it.
     seen: Option<HoldingPlace>,
 }
 
 impl Registry {
-    /// `ENOBUFS` if there are too many.
+    /// Keeps a duplicate of a socket, and returns its inode. `ENOBUFS` if there are too many.
     pub(super) fn hold(&self, socket: &OwnedFd) -> Result<u64, Errno> {
         if self.is_full() {
             self.let_go();
@@ -95,7 +95,7 @@ impl Registry {
         self.let_go_of(|_| true)
     }
 
-    /// The same for the sockets that `matter`.
+    /// Does the same for those sockets that `matter`.
     pub(super) fn let_go_of(&self, matter: impl Fn(&OwnedFd) -> bool) -> usize {
         let mut gone = self.missing(matter);
         for _ in 0..LOOKS {
@@ -114,7 +114,7 @@ impl Registry {
         gone.iter().filter(|inode| state.held.remove(inode).is_some()).count()
     }
 
-    /// Returns the sockets that are not at their last place.
+    /// Returns the inodes of those sockets that `matter` and are not where they were last seen.
     fn missing(&self, matter: impl Fn(&OwnedFd) -> bool) -> HashSet<u64> {
         let state = self.lock();
         let known = state.held.iter().filter(|(_, held)| matter(&held.socket));
@@ -145,7 +145,7 @@ impl Registry {
         }
     }
 
-    /// Sleeps until the next search or change; true after a change, `None` at the end.
+    /// Sleeps until the next search or change. True after a change, false after the pause; `None` at the end.
     fn sleep(&self, pause: Duration) -> Option<bool> {
         let mut state = self.lock();
         while state.held.is_empty() && !state.ended {
@@ -169,7 +169,7 @@ impl Registry {
     }
 }
 
-/// A full table of this process gives another error than a full one of the caller.
+/// Duplicates a socket. `ENOBUFS` if this process's table is full, since the caller's is not.
 fn duplicate(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     socket.try_clone().map_err(|_| Errno::ENOBUFS)
 }

@@ -10,7 +10,7 @@ use super::memory::Memory;
 
 /// Maximum size of an address in bytes (`sizeof(struct sockaddr_storage)`).
 const MAX: usize = 128;
-/// Offset of the name in a `sockaddr_un`, and its maximum length in bytes.
+// Offset of the name in a `sockaddr_un`, and maximum size of the whole, in bytes.
 const NAME: usize = 2;
 const MAX_UNIX: usize = NAME + 108;
 
@@ -26,7 +26,7 @@ pub(in crate::mediate) enum Meaning<'a> {
     Abstract(&'a [u8]),
     Unnamed,
     Internet(SocketAddr),
-    /// Address that the kernel will deny, or of a family without addresses outside.
+    /// Address that the kernel will deny, or of a family without addresses outside the sandbox.
     Other,
 }
 
@@ -79,12 +79,12 @@ impl Address {
         self
     }
 
-    /// 0 for an address without a port.
+    /// Returns the port; 0 for an address without one.
     pub(in crate::mediate) fn port(&self) -> u16 {
         if let Meaning::Internet(address) = self.meaning() { address.port() } else { 0 }
     }
 
-    /// The kernel denies an address that is too short for its family.
+    /// Interprets the address like the kernel, which denies an address that is too short for its family.
     pub(in crate::mediate) fn meaning(&self) -> Meaning<'_> {
         match self.family() {
             libc::AF_UNSPEC => Meaning::Unspecified,
@@ -96,7 +96,7 @@ impl Address {
     }
 }
 
-/// As `unix_mkname` of the kernel: a path ends at the first null byte, an abstract name does not.
+/// Interprets a `sockaddr_un` like `unix_mkname` of the kernel: a path ends at a null byte, an abstract name does not.
 fn unix(bytes: &[u8]) -> Meaning<'_> {
     match bytes.get(NAME..).unwrap_or_default() {
         [] => Meaning::Unnamed,
@@ -114,7 +114,7 @@ fn v4(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddrV4::new(Ipv4Addr::from(address), port(bytes)?).into())
 }
 
-/// `struct sockaddr_in6`. The kernel accepts it without the scope (RFC 2133).
+/// Parses a `struct sockaddr_in6`; `None` if it is too short. The kernel accepts it without the scope (RFC 2133).
 fn v6(bytes: &[u8]) -> Option<SocketAddr> {
     let address: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
     let scope =
@@ -130,7 +130,7 @@ fn family_bytes(family: c_int) -> [u8; 2] {
     u16::try_from(family).unwrap_or_default().to_ne_bytes()
 }
 
-/// The kernel takes many arguments as `int`, and ignores the upper half of the register.
+/// Returns an argument as an `int`. The kernel takes many arguments so, and ignores the upper half of the register.
 #[expect(clippy::cast_possible_truncation, reason = "that is what the kernel does")]
 pub(in crate::mediate) fn integer(argument: u64) -> c_int {
     (argument as u32).cast_signed()

@@ -21,12 +21,12 @@ pub(in crate::mediate) use crate::system::pidfd_open;
 /// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): a pidfd of one thread, not of its group.
 pub(in crate::mediate) const PIDFD_THREAD: c_int = libc::O_EXCL;
 
-/// Caller whose call waits. A file opened through it is its own only if [`Caller::still_waits`] succeeds afterwards.
+/// Thread whose call waits. A file opened by its number is its own only if [`Caller::still_waits`] succeeds afterwards.
 pub(in crate::mediate) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    /// Its sockets, if they cannot be duplicated.
+    /// Sockets that the mediator created; `None` if sockets can be duplicated.
     made: Option<&'a BrokerSockets>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Caller<'a> {
         HoldingPlace { thread: self.thread, number }
     }
 
-    /// Empty if unknown.
+    /// Returns the name of the caller's process; empty if unknown.
     pub(in crate::mediate) fn program(&self) -> String {
         Status::of(self.thread).map(|status| text::name(status.process)).unwrap_or_default()
     }
@@ -86,7 +86,7 @@ impl<'a> Caller<'a> {
         if self.listener.waits(self.id) { Ok(()) } else { Err(Errno::ESRCH) }
     }
 
-    /// Translates the caller's path, with the caller's working directory and `/proc/self`.
+    /// Translates a path of the caller for this process, by the caller's working directory and `/proc/self`.
     pub(in crate::mediate) fn path(&self, path: &Path) -> Result<PathBuf, Errno> {
         let own = PathBuf::from(format!("/proc/{}", self.thread));
         let bytes = path.as_os_str().as_bytes();
@@ -109,7 +109,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Fails if the caller has another root. No confined program can change its root.
+/// Fails if the caller has another root directory than this process. No confined program can change its root.
 fn has_our_root(own: &Path) -> Result<(), Errno> {
     static OURS: OnceLock<Option<(u64, u64)>> = OnceLock::new();
     let identity = |path: &Path| fs::metadata(path).ok().map(|root| (root.dev(), root.ino()));
@@ -117,7 +117,7 @@ fn has_our_root(own: &Path) -> Result<(), Errno> {
     if ours.is_some() && identity(&own.join("root")) == ours { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-/// Unlike the kernel, `Path::join` would restart at a slash.
+/// Appends a path like the kernel; `Path::join` would restart at a slash.
 fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push("/");
@@ -125,7 +125,7 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.into()
 }
 
-/// `pidfd_getfd(2)`, Linux 5.6.
+/// Duplicates a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
 pub(in crate::mediate) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     match system::pidfd_getfd(process, number) {
         // The table of this process is full, not the caller's.

@@ -8,12 +8,12 @@ use nix::libc::{self, c_int};
 use super::caller::Caller;
 use crate::mediate::kernel::status::Status;
 
-/// Size of `struct cmsghdr` (length, level, type). Items start at multiples of eight.
+/// Size of `struct cmsghdr` in bytes (length, level, type). Items start at multiples of eight.
 const ITEM: usize = 16;
 /// Maximum number of descriptors of a message (`SCM_MAX_FD`, net/scm.h).
 const MAX_DESCRIPTORS: usize = 253;
 
-/// Control data with the numbers of this process.
+/// Control data with the descriptor numbers of this process.
 #[derive(Debug, Default)]
 pub(in crate::mediate) struct Control {
     pub(in crate::mediate) bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub(in crate::mediate) struct Control {
 }
 
 impl Control {
-    /// `allows` judges each item by level and name.
+    /// Translates control data. `allows` judges each item by level and name.
     pub(in crate::mediate) fn carry(
         caller: &Caller<'_>,
         bytes: Vec<u8>,
@@ -87,7 +87,7 @@ fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>)
     Ok(())
 }
 
-/// Translates `struct ucred`. The kernel accepts only ids of the caller and the pid of this process, the sender.
+/// Translates `struct ucred`, which has to name the caller. The kernel accepts only this process's pid, the sender's.
 fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
     let ([pid, uid, gid], []) = content.as_chunks_mut::<4>() else {
         return Err(Errno::EINVAL);

@@ -1,4 +1,4 @@
-//! Calls that wait for an answer (`seccomp_unotify(2)`).
+//! Listener of a seccomp program, and calls that wait for its answer (`seccomp_unotify(2)`).
 
 #![expect(unsafe_code, reason = "the kernel fills in and reads the structures of linux/seccomp.h")]
 
@@ -12,14 +12,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::system;
 
-/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): wakes the thread on this processor.
+/// Flag that wakes the caller on this processor: `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6).
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
 /// `ERESTARTSYS` (linux/errno.h), which no program sees: the kernel runs the pending handler, then repeats the call or
 /// answers `EINTR`.
 const RESTART: c_int = 512;
 
-/// `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
+/// Flag by which the kernel performs the call: `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
 const GO_ON: u32 = 1;
 
 /// First Linux in which `SECCOMP_IOCTL_NOTIF_RECV` ends with the last process that could make a call.
@@ -62,7 +62,7 @@ impl Listener {
         Self { descriptor, ends: system::release().is_some_and(|release| release >= ENDS) }
     }
 
-    /// `None` once no caller is left.
+    /// Waits for the next call; `None` once no caller is left.
     pub(in crate::mediate) fn receive(&self) -> io::Result<Option<Notification>> {
         // If receiving waits as well, polling first is a wasted system call.
         let mut waited = self.ends;
@@ -147,7 +147,7 @@ impl Listener {
         }
     }
 
-    /// In one step (Linux 5.14) or two.
+    /// Adds a descriptor to the caller's table, and answers the call with its number: in one step (Linux 5.14) or two.
     pub(in crate::mediate) fn add(
         &self,
         id: u64,

@@ -31,13 +31,13 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// The caller of this function bounds `length`.
+    /// Reads `length` bytes. The caller of this function bounds the length.
     pub(in crate::mediate) fn read_vec(self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
         self.gather(&[Range { start, length }])
     }
 
-    /// Fails with `too_long` without a null byte in the first `most` bytes. Reads page by page, since the memory after
-    /// the string may not be mapped.
+    /// Reads a C string. Fails with `too_long` if the first `most` bytes have no null byte. Reads page by page, since
+    /// the memory after the string may not be mapped.
     pub(in crate::mediate) fn read_string(
         self,
         start: u64,

@@ -4,7 +4,7 @@ use nix::errno::Errno;
 
 use super::memory::{MAX_RANGES, Memory, Range};
 
-/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and the offset of `msg_len`.
+// `sizeof(struct msghdr)`, also the offset of `msg_len`, and `sizeof(struct mmsghdr)`, of 64-bit architectures.
 pub(in crate::mediate) const HEADER: u64 = 56;
 pub(in crate::mediate) const HEADER_WITH_LENGTH: u64 = 64;
 
@@ -22,7 +22,7 @@ pub(in crate::mediate) struct Message {
 }
 
 impl Message {
-    /// Makes the kernel's checks (`__copy_msghdr` of net/socket.c).
+    /// Reads a message, with the kernel's checks (`__copy_msghdr` of net/socket.c).
     pub(in crate::mediate) fn read(memory: Memory, start: u64) -> Result<Self, Errno> {
         let header: [u8; 56] = memory.read(start)?;
         let word = |at: usize| {
@@ -50,13 +50,13 @@ pub(in crate::mediate) struct Data {
 }
 
 impl Data {
-    /// Cuts the range like the kernel if it is too long.
+    /// Returns one range. A range that is too long is cut, as by the kernel.
     pub(in crate::mediate) fn of(start: u64, length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_DATA);
         Self { ranges: vec![Range { start, length }], left: length }
     }
 
-    /// As `iovec_from_user` and `__import_iovec` of the kernel.
+    /// Reads an array of ranges like `iovec_from_user` and `__import_iovec` of the kernel.
     fn read(memory: Memory, start: u64, count: u64) -> Result<Self, Errno> {
         let count =
             usize::try_from(count).ok().filter(|&count| count <= MAX_RANGES).ok_or(Errno::EMSGSIZE)?;

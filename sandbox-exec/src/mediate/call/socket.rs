@@ -61,7 +61,7 @@ pub(in crate::mediate) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
     SocketKind::of(&open.try_clone_to_owned().ok()?).ok()
 }
 
-/// `socket(2)`, close-on-exec in this process.
+/// Creates a socket (`socket(2)`), close-on-exec in this process.
 pub(in crate::mediate) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let socket = unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, protocol) };
@@ -106,12 +106,12 @@ pub(in crate::mediate) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> R
     })
 }
 
-/// Cookie (`SO_COOKIE`), which no other socket of this kernel has or will have.
+/// Returns the cookie (`SO_COOKIE`), which no other socket of this kernel has or will have.
 pub(in crate::mediate) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
 }
 
-/// Cookie of the network namespace (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
+/// Returns the cookie of the socket's network namespace (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
 pub(in crate::mediate) fn network(socket: &OwnedFd) -> Result<u64, Errno> {
     const SO_NETNS_COOKIE: c_int = 71;
     read_option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).map(u64::from_ne_bytes)
@@ -144,7 +144,7 @@ pub(in crate::mediate) fn is_readable(socket: &OwnedFd) -> bool {
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// With a time-out (`SO_SNDTIMEO`, `SO_RCVTIMEO`), a call is not restarted after a signal (signal(7)).
+/// True if calls on the socket have a time-out (`SO_SNDTIMEO`, `SO_RCVTIMEO`); they are not restarted then (signal(7)).
 pub(in crate::mediate) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
     let value = read_option::<{ size_of::<libc::timeval>() }>(socket, libc::SOL_SOCKET, name);
     value.is_ok_and(|value| value.iter().any(|&byte| byte != 0))
@@ -164,12 +164,12 @@ pub(in crate::mediate) fn disconnect(socket: &OwnedFd) {
     release_port(socket);
 }
 
-/// Dissolves an association; releases a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
+/// Dissolves a socket's association, and releases a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
 pub(in crate::mediate) fn release_port(socket: &OwnedFd) {
     let _released = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
-/// `SO_ATTACH_FILTER`, socket(7). `ENOBUFS` without memory for it.
+/// Attaches a filter to a socket (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` without memory for it.
 pub(in crate::mediate) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
     let count = libc::c_ushort::try_from(instructions.len()).map_err(|_| Errno::ENOBUFS)?;
     let program = libc::sock_fprog { len: count, filter: instructions.as_ptr().cast_mut() };
@@ -185,7 +185,7 @@ pub(in crate::mediate) fn filter(socket: &OwnedFd, instructions: &[libc::sock_fi
     }
 }
 
-/// True if unknown.
+/// True if `SO_REUSEPORT` is set, or unknown.
 pub(in crate::mediate) fn shares_port(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT) != Ok(0)
 }
@@ -277,7 +277,7 @@ pub(in crate::mediate) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
 }
 
-/// True for an end of a pair or a connection, also without the other end (`SO_PEERCRED` of unix(7)).
+/// True for an end of a pair or a connection, even if the other end has gone (`SO_PEERCRED` of unix(7)).
 pub(in crate::mediate) fn has_met_a_peer(socket: &OwnedFd) -> bool {
     getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.pid() != 0 || peer.uid() != libc::uid_t::MAX)
 }

@@ -1,5 +1,5 @@
 //! Thread pool. One thread leads: it receives calls and performs those that do not wait. Before a call that will wait,
-//! it makes another thread lead. If a call waits unexpectedly, `waiting` does so.
+//! it makes another thread lead. If a call waits unexpectedly, the watching thread of `waiting` does so.
 //!
 //! So calls are not handed between threads, and no waiting call delays others for long.
 
@@ -10,11 +10,11 @@ use std::thread;
 use crate::mediate::Shared;
 use crate::privilege::clear_capabilities;
 
-/// Further calls wait for the first free thread.
+/// Maximum number of threads. Further calls wait for the first free one.
 const MOST: usize = 512;
 /// Number of threads that stay while there is nothing to do.
 const SPARE: usize = 2;
-/// In bytes: no function of these threads recurses.
+/// Size of a thread's stack in bytes. No function of these threads recurses.
 const STACK: usize = 128 << 10;
 
 #[derive(Debug, Default)]
@@ -27,13 +27,13 @@ pub(in crate::mediate) struct WorkerPool {
 #[derive(Debug, Default)]
 struct Count {
     all: usize,
-    /// Threads that will lead next, also those that have not run yet, so that a leader adds only one.
+    /// Number of threads that wait to lead, with those that were started and have not run yet.
     standing_by: usize,
     leader: Option<Lead>,
     leads: u64,
 }
 
-/// One thread's lead; the number is unique.
+/// Number of the time during which one thread leads; unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mediate) struct Lead(u64);
 
@@ -102,7 +102,7 @@ impl WorkerPool {
     }
 }
 
-/// Makes another thread lead, if this lead still lasts.
+/// Makes another thread lead, unless `lead` is over.
 pub(in crate::mediate) fn relieve(shared: &Arc<Shared>, lead: Lead) {
     let mut count = shared.crew.count();
     if count.leader != Some(lead) {

@@ -19,14 +19,14 @@ use crate::mediate::kernel::open_descriptors::numbers;
 use crate::mediate::kernel::status::Status;
 use crate::system::{self, process};
 
-/// Minimum and maximum time between two looks at a waiting call.
+// Minimum and maximum time between two searches for signals to the caller of a waiting call.
 const SOONEST: Duration = Duration::from_millis(4);
 const LATEST: Duration = Duration::from_millis(50);
-/// Time after which another thread replaces a leader.
+/// Time after which another thread leads if the leader's call still waits.
 const EXPECTED: Duration = Duration::from_millis(1);
-/// Time to stay awake without a waiting call, so that the next one needs no wake-up.
+/// Time for which the watching thread stays awake without a waiting call, so that the next one needs no wake-up.
 const LINGER: Duration = Duration::from_millis(200);
-/// Number of looks at a signal for the whole process before it counts for this thread.
+/// Number of times that a signal for the whole process is seen before it counts for this thread.
 const PATIENCE: u8 = 3;
 
 /// Maximum number of threads that are examined to find out if a process stops.
@@ -99,8 +99,8 @@ const INTERRUPTED: u8 = 1;
 const ENDED: u8 = 2;
 
 impl Waiting {
-    /// Performs an act that may wait; `act` fails with `EINTR` to be interrupted and judged. `lead` is given by a
-    /// leader that does not expect to wait.
+    /// Performs an act that may wait. `act` fails with `EINTR` when the watching thread interrupts it. `lead` is given
+    /// by a leader that does not expect to wait.
     pub(in crate::mediate) fn perform<T>(
         &self,
         caller: &Caller<'_>,
@@ -187,7 +187,7 @@ impl Waiting {
         state.calls.clone()
     }
 
-    /// A thread not yet in its system call is interrupted at the next look.
+    /// Interrupts the thread of a waiting call. A thread not yet in its system call is interrupted the next time.
     fn interrupt(&self, wait: &Arc<Wait>) {
         let state = self.lock();
         if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
@@ -202,7 +202,7 @@ impl Waiting {
 }
 
 impl Wait {
-    /// Looks up stopping processes once per round.
+    /// Returns a verdict if the call must not wait longer. `stopping` has the stopping processes found in this round.
     fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);
@@ -230,7 +230,7 @@ impl Wait {
 }
 
 /// True if a thread has taken a signal that stops the process. The process stops (`do_signal_stop` of kernel/signal.c)
-/// only once those threads have that wait for an answer. All others show it, except ended or traced ones.
+/// only once its threads that wait for an answer do. All others show the stop, except ended or traced ones.
 fn is_to_stop(status: &Status) -> bool {
     if status.threads < 2 {
         return false;
@@ -245,18 +245,18 @@ fn pause(calls: &[Arc<Wait>]) -> Duration {
     calls.iter().map(wanted).min().unwrap_or(LATEST)
 }
 
-/// The last real-time signal, which no library uses.
+/// Returns the signal that interrupts threads: the last real-time one, which no library uses.
 fn interruption() -> c_int {
     libc::SIGRTMAX()
 }
 
-/// Makes the signal only interrupt system calls, and blocks it in this thread and its later ones.
+/// Makes the signal of [`interruption`] only interrupt system calls, and blocks it in this thread and its later ones.
 pub(in crate::mediate) fn prepare_interruption() -> Result<(), Errno> {
     process::let_interrupt(interruption())?;
     process::mask(libc::SIG_BLOCK, interruption(), false)
 }
 
-/// Lets no other signal interrupt this thread.
+/// Lets no signal but that of [`interruption`] interrupt this thread.
 pub(in crate::mediate) fn allow_interruption() -> Result<(), Errno> {
     process::mask(libc::SIG_SETMASK, interruption(), true)
 }

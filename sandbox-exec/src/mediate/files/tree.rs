@@ -34,7 +34,7 @@ const DELETED: &[u8] = b" (deleted)";
 #[derive(Debug)]
 pub(in crate::mediate) struct ProcessTree {
     roots: Vec<Root>,
-    /// Compared by bytes: comparing components takes ten times as long.
+    /// Hidden paths, compared by bytes: comparing components takes ten times as long.
     hidden: Vec<PathBuf>,
     sockets: Vec<PathBuf>,
 }
@@ -47,7 +47,8 @@ struct Root {
 }
 
 impl ProcessTree {
-    /// All paths are canonical. A root beneath a hidden path is granted. A root that cannot be opened contains nothing.
+    /// Opens the roots. All paths are canonical. A root beneath a hidden path is granted; one that cannot be opened is
+    /// empty.
     pub(in crate::mediate) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -75,7 +76,7 @@ impl ProcessTree {
         }
     }
 
-    /// `EACCES` unless the file is in the tree.
+    /// Fails with `EACCES` unless the file is in the tree.
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
         // The file may be moved during the search, within the tree too, and back.
         for _ in 0..MOST_LOOKS {
@@ -104,7 +105,7 @@ impl ProcessTree {
         Ok(self.sockets.contains(&name) && is_there())
     }
 
-    /// True if an open file had its last name in the tree: a temporary file.
+    /// True for an open file that is deleted and had its last name in the tree: a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
         let name = name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
@@ -112,8 +113,8 @@ impl ProcessTree {
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
     }
 
-    /// True if an open file of this name is on the mount of a root, which still has its name. A deleted file's name
-    /// could be another's.
+    /// True if an open file of this name is on the mount of a root that still has its own name. Then the name does not
+    /// lie, unless the file is deleted: its name could be another's.
     fn vouches(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         if name.as_os_str().as_bytes().ends_with(DELETED) {
             return Ok(false);
@@ -137,7 +138,7 @@ impl ProcessTree {
         Ok(self.places(name).any(leads))
     }
 
-    /// Locations of a name that is not hidden, root by root.
+    /// Returns the roots that contain a name that is not hidden, each with the rest of the name.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
         let hides = |root: &Root| {
             self.hidden.iter().any(|hidden| name.starts_with(hidden) && !root.path.starts_with(hidden))
@@ -165,7 +166,7 @@ pub(super) fn name(file: &OwnedFd) -> Result<PathBuf, Errno> {
     fs::read_link(by_descriptor(file)).map_err(|_| Errno::EACCES)
 }
 
-/// Judges plain permissions of this process's user.
+/// True if plain permissions let this process's user write the file.
 pub(super) fn is_writable(file: &OwnedFd) -> bool {
     access(by_descriptor(file).as_str(), AccessFlags::W_OK).is_ok()
 }

@@ -14,7 +14,7 @@ pub(super) const MADE: &[c_long] = &[libc::SYS_socket, libc::SYS_bind];
 const FILTERS: [c_int; 4] =
     [libc::SO_ATTACH_FILTER, libc::SO_DETACH_FILTER, libc::SO_LOCK_FILTER, libc::SO_ATTACH_BPF];
 
-/// `SOCK_TYPE_MASK` (linux/net.h).
+/// Bits of a socket's type: `SOCK_TYPE_MASK` (linux/net.h).
 const TYPE: c_int = 0xf;
 
 pub(super) const SIGNALS: &[c_long] = &[
@@ -41,17 +41,17 @@ const OBJECTS: &[c_long] = &[
     libc::SYS_msgctl,
 ];
 
-/// Calls that make the kernel signal processes later, with the commands of each.
+/// Calls that set the receiver of a descriptor's later signals, each with the commands that do so.
 pub(super) const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
 
-/// Commands of fcntl(2) (asm-generic/fcntl.h) and ioctl(2) (asm-generic/sockios.h).
+// Commands of fcntl(2) (asm-generic/fcntl.h) and ioctl(2) (asm-generic/sockios.h).
 pub(in crate::mediate) const F_SETOWN: u32 = 8;
 pub(in crate::mediate) const F_SETOWN_EX: u32 = 15;
 pub(in crate::mediate) const FIOSETOWN: u32 = 0x8901;
 pub(in crate::mediate) const SIOCSPGRP: u32 = 0x8902;
 
-/// Calls with their treatment, instructions up to an answer. A call without one is allowed.
+/// Instructions for each mediated or denied call, by number. They end in an answer; a call that gets none is allowed.
 #[derive(Clone, Debug)]
 pub(in crate::mediate) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
@@ -85,21 +85,21 @@ impl FilteredCalls {
         calls.first(libc::SYS_ioctl, commanded(&requests))
     }
 
-    /// Notifies calls that set the set-group-ID bit, which only directories may have.
+    /// Sends calls to the mediator that set the set-group-ID bit, which only directories may have.
     #[must_use]
     pub(in crate::mediate) fn with_set_group_id(self) -> Self {
         let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));
         modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
 
-    /// Notifies the creation of internet sockets, and denies socket filters, so that a program cannot choose the
-    /// senders that a socket hears.
+    /// Sends the creation of internet sockets to the mediator, and denies socket filters, so that a program cannot
+    /// choose the senders that a socket hears.
     #[must_use]
     pub(in crate::mediate) fn with_guarded_sockets(self) -> Self {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
-    /// Notifies the creation of sockets, and denies it for sockets that the mediator cannot create.
+    /// Sends the creation of sockets to the mediator, and denies it for sockets that the mediator cannot create.
     #[must_use]
     pub(in crate::mediate) fn with_made_sockets(self) -> Self {
         let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
@@ -149,7 +149,7 @@ fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
     ]
 }
 
-/// `sendto` with an address, in either half.
+/// Returns instructions for `sendto`: it is mediated if either half of the address is not null.
 fn addressed() -> Vec<sock_filter> {
     vec![
         load(ADDRESS_LOW),
@@ -196,7 +196,7 @@ fn socket_filters() -> Vec<sock_filter> {
     ]
 }
 
-/// Raw unix sockets are datagram sockets (unix(7)).
+/// Returns instructions for `socketpair`: datagram pairs are denied, also raw ones, which are the same (unix(7)).
 fn pairs() -> Vec<sock_filter> {
     vec![
         load(COMMAND),

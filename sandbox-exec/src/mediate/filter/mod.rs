@@ -1,6 +1,6 @@
-//! The program that sends calls to the mediator; everything else it allows, since denying is another
-//! program's ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)). Where both are attached at
-//! once they are one, which denies first.
+//! Seccomp program that sends calls to the mediator. It allows all other calls, since denying is the task of
+//! another program ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)). Where both are attached
+//! at once they are merged to one, which denies first.
 //!
 //! ```text
 //!     architecture == native ? go on : kill          numbers of foreign tables mean other calls
@@ -33,7 +33,7 @@
 //! `calls` lists the calls and the treatment of each; several treatments apply in this order. `tree` makes a
 //! program of the list.
 //!
-//! A send on a connected socket is not notified: it goes to the peer that a mediated call, or a socketpair,
+//! A send on a connected socket is not mediated: it goes to the peer that a mediated call, or a socketpair,
 //! has chosen. The denying program denies the x32 table: its numbers match none here.
 
 mod calls;
@@ -56,8 +56,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Merges both programs: a call that `denying` allows continues here. Two programs would answer alike, but each
-    /// costs time for attaching and for every call.
+    /// Merges `denying` and this program: a call that `denying` allows continues here. Two programs would answer alike,
+    /// but each costs time for attaching and for every call.
     #[must_use]
     pub(crate) fn behind(self, denying: Program) -> Self {
         let denying = denying.instructions();
@@ -74,8 +74,8 @@ impl Filter {
         Self { instructions: denying.chain(self.instructions).collect() }
     }
 
-    /// Returns the listener. Async-signal-safe. Needs `no_new_privs`; `EBUSY` if a program of this thread has a
-    /// listener.
+    /// Attaches the program to this thread, and returns the listener. Async-signal-safe. Needs `no_new_privs`; `EBUSY`
+    /// if a program of this thread has a listener.
     pub fn attach(&self) -> io::Result<OwnedFd> {
         // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts
         // (Linux 5.19).

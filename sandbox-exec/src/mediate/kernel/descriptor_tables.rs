@@ -1,8 +1,8 @@
 //! Processes that share their table of descriptors (`CLONE_FILES` without `CLONE_THREAD`).
 //!
-//! While the call of a single-threaded process waits, only such a process can change its table. The filter reports
-//! each. A process that created one may not create another, nor may its child, so that a table has at most two
-//! processes, parent and child. `CLONE_PARENT`, which would hide the parent, is denied.
+//! While the call of a single-threaded process waits, only a process that shares its table can change the table. The
+//! filter reports each call that creates one. A process that created one may not create another, nor may its child, so
+//! that a table has at most two processes, parent and child. `CLONE_PARENT`, which would hide the parent, is denied.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,14 +14,14 @@ use nix::unistd::Pid;
 
 use super::status::Status;
 
-/// Number of dead processes until the next search for them.
+/// Number of recorded processes above which those that have ended are removed.
 const SLACK: usize = 256;
 
 #[derive(Debug, Default)]
 pub(in crate::mediate) struct Tables(Mutex<HashSet<pid_t>>);
 
 impl Tables {
-    /// `EPERM` if a process may not create such a child.
+    /// Records that a process creates a child that shares its table. `EPERM` if it may not.
     pub(in crate::mediate) fn share(&self, status: &Status, flags: c_int) -> Result<(), Errno> {
         let mut makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if flags & libc::CLONE_PARENT != 0

@@ -20,7 +20,7 @@ pub(in crate::mediate) struct HoldingPlace {
 }
 
 impl HoldingPlace {
-    /// `ENOTSOCK` for other files, `EBADF` for a closed descriptor.
+    /// Returns the inode of a socket. `ENOTSOCK` for other files, `EBADF` for a closed descriptor.
     pub(in crate::mediate) fn socket(self) -> Result<u64, Errno> {
         let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.number));
         let link = link.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
@@ -38,8 +38,8 @@ impl HoldingPlace {
     }
 }
 
-/// Finds sockets of the processes that this one may look at, each process by one socket. May miss a socket that moves
-/// meanwhile, or that only a thread with its own table has.
+/// Finds wanted sockets in the processes that this one may look at, and a descriptor of each. May miss a socket that
+/// moves meanwhile, or that only a thread with its own table has.
 pub(in crate::mediate) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
@@ -61,7 +61,8 @@ fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Holdin
     }
 }
 
-/// Duplicates the socket with an inode and a cookie, of one thread or any process in the domain around this one.
+/// Duplicates the socket with this inode and cookie from the thread `first`, or from any process that this one may look
+/// at.
 pub(in crate::mediate) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd> {
     once(first).chain(numbers("/proc")).find_map(|process| {
         let places =

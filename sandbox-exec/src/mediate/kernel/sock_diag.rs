@@ -8,28 +8,28 @@ use nix::libc::{self, c_int};
 
 use crate::mediate::call::socket;
 
-/// The second (`linux/inet_diag.h`) is the older query for TCP of all families.
+// Types of queries: by family, and the older one for TCP of all families (`linux/inet_diag.h`).
 const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
-/// `sizeof(struct nlmsghdr)`.
+/// Size of `struct nlmsghdr` in bytes.
 const HEADER: usize = 16;
-/// More bytes than a datagram of a dump has (`netlink_dump` of `net/netlink/af_netlink.c`).
+/// Size of the buffer in bytes: more than a datagram of a dump has (`netlink_dump` of `net/netlink/af_netlink.c`).
 const BUFFER: usize = 64 << 10;
 
 pub(in crate::mediate) struct Question<'a> {
     pub(in crate::mediate) style: c_int,
-    /// `None` for both families of TCP.
+    /// Address family; `None` for both families of TCP.
     pub(in crate::mediate) family: Option<c_int>,
     /// Bit set of socket states.
     pub(in crate::mediate) states: u32,
-    /// `struct inet_diag_sockid`.
+    /// Addresses and ports to match (`struct inet_diag_sockid`).
     pub(in crate::mediate) sockets: &'a [u8],
-    /// True for all matching sockets, false for the one that a packet would find.
+    /// True to list all matching sockets, false to find the one that a packet would.
     pub(in crate::mediate) all: bool,
 }
 
 impl Question<'_> {
-    /// Passes each entry (`struct inet_diag_msg`) of the answer to `each`.
+    /// Sends the query, and passes each entry (`struct inet_diag_msg`) of the answer to `each`.
     pub(in crate::mediate) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         Kernel::new()?.ask(&self.message()?, self.all, &mut each)
     }
@@ -48,7 +48,7 @@ impl Question<'_> {
     }
 }
 
-/// Builds a `struct nlmsghdr` and appends the request, for `all` entries or for one.
+/// Builds a message: a `struct nlmsghdr`, and the request for `all` entries or for one.
 fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
     let flags = libc::NLM_F_REQUEST | if all { libc::NLM_F_DUMP } else { 0 };
     let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
@@ -67,7 +67,7 @@ impl Kernel {
         Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
     }
 
-    /// Passes each entry that matches `body` (`struct …_diag_req`) to `each`.
+    /// Lists sockets: passes each entry that matches `body` (`struct …_diag_req`) to `each`.
     pub(in crate::mediate) fn list(&mut self, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         self.ask(&request(BY_FAMILY, true, body)?, true, &mut each)
     }
@@ -78,7 +78,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// True if more follow.
+    /// Reads one datagram of the answer. True if more follow.
     fn answer(&mut self, each: &mut impl FnMut(&[u8])) -> Result<bool, Errno> {
         let length = self.socket.read(&mut self.buffer).map_err(broken)?;
         let mut rest = self.buffer.get(..length).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Kernel {
     }
 }
 
-/// Splits off the first message: type, content, and rest.
+/// Splits off the first message: type, content, and rest. `None` if it is incomplete.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
@@ -102,7 +102,7 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// Types and values of an entry's attributes (`struct nlattr`).
+/// Returns types and values of an entry's attributes (`struct nlattr`).
 pub(in crate::mediate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
@@ -113,8 +113,8 @@ pub(in crate::mediate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u
     })
 }
 
-/// Error at the end of an answer, a negative number (`struct nlmsgerr`; `netlink_dump_done` of
-/// `net/netlink/af_netlink.c`).
+/// Returns the error at the end of an answer, a negative number, if there is one (`struct nlmsgerr`;
+/// `netlink_dump_done` of `net/netlink/af_netlink.c`).
 fn errno(content: &[u8]) -> Option<Errno> {
     let number = c_int::from_ne_bytes(*content.first_chunk()?);
     (number < 0).then(|| Errno::from_raw(number.saturating_neg()))
@@ -128,7 +128,8 @@ fn broken(error: std::io::Error) -> Errno {
 mod tests {
     use super::*;
 
-    /// `ENOENT`: no such family, protocol, or socket (`sock_diag_rcv_msg`, `inet_diag_lock_handler`).
+    /// The kernel answers `ENOENT` for an unknown family, protocol, or socket (`sock_diag_rcv_msg`,
+    /// `inet_diag_lock_handler`).
     #[test]
     fn the_kernel_says_what_it_does_not_list() {
         let list = |family: c_int, protocol: u8| {

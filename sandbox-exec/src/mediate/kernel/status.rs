@@ -7,10 +7,10 @@ use super::text;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::mediate) struct Status {
-    /// The kernel's letter; 0 if unknown.
+    /// The kernel's letter for the thread's state; 0 if unknown.
     pub(in crate::mediate) state: u8,
     pub(in crate::mediate) process: pid_t,
-    /// Process that will reap it.
+    /// Parent, which will reap the process.
     pub(in crate::mediate) parent: pid_t,
     pub(in crate::mediate) group: pid_t,
     pub(in crate::mediate) threads: usize,

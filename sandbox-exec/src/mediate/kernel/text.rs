@@ -15,7 +15,7 @@ pub(super) fn read(path: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Lossy: names hold any bytes, and the kernel cuts thread names after fifteen.
+/// Reads a text. Invalid bytes become U+FFFD: names hold any bytes, and the kernel cuts thread names after fifteen.
 pub(in crate::mediate) fn read_string(path: &str) -> Result<String> {
     read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

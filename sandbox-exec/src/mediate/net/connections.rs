@@ -1,10 +1,9 @@
-//! Connections within the sandbox that are not accepted yet, each with a note. A client may end before.
+//! Connections inside the sandbox that are not accepted yet, each with a note. A client may end before it is accepted.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). After that many later ones, a
-/// client is not accepted.
+/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). The oldest gives way to a new one.
 const MOST: usize = 4096;
 
 #[derive(Debug)]
@@ -17,7 +16,7 @@ impl<T> Default for Connections<T> {
 }
 
 impl<T> Connections<T> {
-    /// A client has one connection at a time, so a new note replaces the old one.
+    /// Notes a connection. A client has one at a time, so a new note replaces the old one.
     pub(super) fn begin(&self, client: u64, note: T) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match begun.iter_mut().find(|(cookie, _)| *cookie == client) {
@@ -29,7 +28,7 @@ impl<T> Connections<T> {
         }
     }
 
-    /// Removes a connection that is now accepted; returns its note.
+    /// Removes a connection that is now accepted. Returns its note; `None` if it is unknown.
     pub(super) fn accept(&self, client: u64) -> Option<T> {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = begun.iter().position(|(cookie, _)| *cookie == client);

@@ -12,11 +12,11 @@ use nix::libc::{self, c_int};
 use crate::mediate::call::socket;
 use crate::mediate::kernel::sock_diag::{Question, attributes};
 
-/// Listening state of a TCP socket, and all states (`enum` of `net/tcp_states.h`).
+// Listening state of a TCP socket, and all states (`enum` of `net/tcp_states.h`).
 const LISTENING: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
-/// `sizeof(struct inet_diag_msg)`, and offsets of the fields that are read here.
+// `sizeof(struct inet_diag_msg)`, and offsets of its fields that are read here.
 const ENTRY: usize = 72;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
@@ -24,39 +24,39 @@ const SOURCE: usize = 8;
 const DESTINATION: usize = 24;
 const COOKIE: usize = 44;
 const INODE: usize = 68;
-/// `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
+/// Type of the attribute for `IPV6_V6ONLY`: `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
 const V6_ONLY: u16 = 11;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) cookie: u64,
-    /// 0 if no process has the socket.
+    /// Inode; 0 if no process has the socket.
     pub(super) inode: u32,
     address: IpAddr,
     v6_only: bool,
 }
 
 impl Holder {
-    /// True if packets to an address arrive here, unless another socket receives them first.
+    /// True if packets to an address arrive at this socket, unless another socket receives them first.
     pub(super) fn receives(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         let all = own.is_unspecified() && (own.is_ipv4() == to.is_ipv4() || own.is_ipv6() && !self.v6_only);
         own == to || all
     }
 
-    /// True if packets to an address can arrive here at all.
+    /// True if packets to an address can arrive at this socket at all.
     pub(super) fn might_receive(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         own == to || own.is_unspecified() && self.is_in_family(to.is_ipv4())
     }
 
-    /// True if another socket can have the port at all addresses of this family only if both allow it.
+    /// True if the socket has its port in this family. Another one can have it at all addresses only if both allow it.
     pub(super) fn is_in_family(&self, v4: bool) -> bool {
         let own = plain(self.address);
         own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
     }
 
-    /// True if another socket can have the port at an address only if both allow it.
+    /// True if the socket's addresses overlap with another's. The other can then have the port only if both allow it.
     pub(super) fn overlaps(&self, at: IpAddr, v6_only: bool) -> bool {
         let other = Self { address: at, v6_only, ..*self };
         let share_family =
@@ -88,12 +88,12 @@ fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
     })
 }
 
-/// One end of a connection, from its offsets in an entry.
+/// Returns the address and port of one end of a connection, from their offsets in an entry.
 fn end_at(entry: &[u8], at: usize, port: usize) -> Option<(IpAddr, u16)> {
     Some((plain(address(entry, at)?), u16::from_be_bytes(*entry.get(port..)?.first_chunk()?)))
 }
 
-/// Sockets that a connection or a datagram to a port can reach.
+/// Returns the sockets that a connection or a datagram to a port can reach.
 pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     let is_stream = style == libc::SOCK_STREAM;
     let states = if is_stream { LISTENING } else { ANY_STATE };
@@ -107,7 +107,7 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     Ok(all)
 }
 
-/// Cookie of the TCP socket at this end of a connection.
+/// Returns the cookie of the TCP socket at the end `local` of a connection.
 ///
 /// While a closed socket is replaced by its remainder, the kernel finds neither for a moment
 /// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). Its list, which is slower, waits for that.
@@ -136,7 +136,7 @@ fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> 
     asked.ok().and(found)
 }
 
-/// `struct inet_diag_sockid`. Both ends of a local connection are on the loopback device, and may be tied to it.
+/// Builds a `struct inet_diag_sockid`. Both ends of a local connection are on the loopback device.
 fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
         Some(IpAddr::V6(v6)) => v6.octets(),

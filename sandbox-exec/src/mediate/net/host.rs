@@ -1,4 +1,4 @@
-//! The host's network: destinations of sockets inside, and peers that may reach them.
+//! The host's network: destinations of sockets inside the sandbox, and peers that may reach them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,10 +30,10 @@ use crate::mediate::unix::listeners;
 
 #[derive(Debug)]
 pub(in crate::mediate) struct HostNetwork {
-    /// `None` while the network is off.
+    /// Addresses outside that may be reached; `None` while the network is off.
     pub(super) outside: Option<Outside>,
     scoped: bool,
-    /// Placeholder addresses of hosts that may be reached by name.
+    /// Hosts that may be reached by name, if there are any.
     pub(super) led: Option<Arc<Led>>,
     own: Own,
     begun: Connections,
@@ -47,7 +47,7 @@ pub(in crate::mediate) struct HostNetwork {
 pub(in crate::mediate) struct Inside {
     pub(in crate::mediate) at: SocketAddr,
     pub(super) receivers: Vec<Holder>,
-    /// The host that the broker answers for, or the machine's resolver.
+    /// Set if the broker answers at the address, for a host or as a resolver.
     pub(in crate::mediate) named: Option<HostAddress>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Outside {
 }
 
 impl HostNetwork {
-    /// Uses the resolvers that the machine has now.
+    /// Sets up the network with the resolvers that the machine has now.
     pub(in crate::mediate) fn new(
         net: &Network,
         reach: Reach,
@@ -84,7 +84,8 @@ impl HostNetwork {
         })
     }
 
-    /// Returns the address to use if only a socket inside may be reached.
+    /// Decides on a destination. Returns the address to use if only a socket inside may be reached; `None` if the
+    /// caller's own address may be used.
     pub(in crate::mediate) fn admit(
         &self,
         caller: &Caller<'_>,
@@ -112,7 +113,7 @@ impl HostNetwork {
         Ok(own)
     }
 
-    /// An address on this machine where a socket inside receives, and no other socket might.
+    /// Returns an address on this machine where a socket inside receives, and no other socket might.
     fn admit_own(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Option<Inside> {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
@@ -123,7 +124,7 @@ impl HostNetwork {
         (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers, named: None })
     }
 
-    /// Leaves out the broker's reservations.
+    /// Returns the sockets that have a port, except the broker's reservations.
     pub(super) fn holders(&self, kind: SocketKind, port: u16) -> Result<Vec<Holder>, Errno> {
         let mut holders = holders::of_port(kind.style, port)?;
         holders.retain(|holder| !self.reservations.has(holder.cookie));
@@ -154,8 +155,8 @@ impl HostNetwork {
         }
     }
 
-    /// The denial. With the network on it is `EACCES`, as from a local firewall (connect(2)). With the network off it
-    /// is the error of a machine without a network.
+    /// Returns the denial of a destination. With the network on its error is `EACCES`, as from a local firewall
+    /// (connect(2)). With the network off it is that of a machine without a network.
     ///
     /// If no process listens at an address of this machine, the rules did not cause the failure.
     fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
@@ -183,7 +184,7 @@ impl HostNetwork {
         errno.into()
     }
 
-    /// Restricts a datagram socket to these senders and the resolver.
+    /// Restricts a datagram socket to datagrams of these senders and the resolver.
     pub(super) fn hear_only(&self, socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
         let resolver = self.led.iter().map(|led| led.resolver());
         port_filter::hear_only(socket, &senders.iter().copied().chain(resolver).collect::<Vec<_>>())
@@ -206,7 +207,7 @@ impl HostNetwork {
         })
     }
 
-    /// Socket inside with an abstract name and type; `None` if the kernel judges.
+    /// Returns the cookie of the socket inside with an abstract name and type; `None` if the kernel decides.
     pub(in crate::mediate) fn admit_abstract(
         &self,
         style: c_int,
@@ -224,7 +225,7 @@ impl HostNetwork {
         }
     }
 
-    /// The reason why the kernel denied an abstract name: its socket is outside, or only takes datagrams of its peer.
+    /// Returns the reason why the kernel denied an abstract name: its socket is outside, or only hears its peer.
     pub(in crate::mediate) fn hindrance_of_name(&self, style: c_int, name: &[u8]) -> Denied {
         match listeners::of_name(style, name).as_deref() {
             Ok(&[cookie]) if self.own.made(cookie) => Errno::EPERM.into(),
@@ -232,8 +233,8 @@ impl HostNetwork {
         }
     }
 
-    /// Gives a datagram socket a port before the call that would choose one, so that the peer recognises it and can
-    /// answer.
+    /// Gives a datagram socket a port before the call that would choose one, so that the peer can recognise and answer
+    /// it.
     fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
@@ -292,7 +293,7 @@ impl HostNetwork {
         self.welcome(caller, socket)
     }
 
-    /// If the broker's reservation has the address, it is shared for a moment.
+    /// Binds a datagram socket. If the broker's reservation has the address, both share it for a moment.
     fn bind_datagrams(&self, caller: &Caller<'_>, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         match socket::bind(socket, address) {
             Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
@@ -338,7 +339,7 @@ fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }
 
-/// A socket that cannot be looked at can never be sent to.
+/// Duplicates the sockets. `EACCES` for one that this process may not look at: it can never be sent to.
 pub(super) fn duplicates(caller: &Caller<'_>, holders: &[Holder]) -> Result<Vec<OwnedFd>, Errno> {
     let found = holders.iter().map(|holder| caller.find(holder.inode, holder.cookie));
     found.map(|found| found.ok_or(Errno::EACCES)).collect()

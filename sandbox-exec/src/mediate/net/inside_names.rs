@@ -1,4 +1,5 @@
-//! Open sockets inside that have a name in the host's network namespace, identified by cookies: names recur.
+//! Open sockets inside the sandbox with a name in the host's network namespace, identified by cookies, since names
+//! recur.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -9,7 +10,7 @@ use nix::errno::Errno;
 use super::open_sockets::Alive;
 use crate::mediate::call::socket;
 
-/// Number of closed sockets until the next search for them.
+/// Number of registered sockets, beyond twice the open ones, above which closed ones are removed.
 const SLACK: usize = 256;
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Own {
         Ok(Self { alive: Alive::new()?, cookies: Mutex::default() })
     }
 
-    /// A socket that gave up a port and has another now is registered already.
+    /// Registers a socket. It may be registered already: it gave up a port and has another now.
     pub(in crate::mediate) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let cookie = socket::cookie(socket)?;
         let mut cookies = self.lock();
@@ -44,7 +45,7 @@ impl Own {
         Ok(())
     }
 
-    /// True if the cookie is of a socket inside; once closed, only until it is forgotten.
+    /// True if the cookie is of a socket inside, which may have been closed since.
     pub(super) fn made(&self, cookie: u64) -> bool {
         self.lock().known.contains(&cookie)
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipc::place::{is_local, plain};
 
-/// Replaces the unspecified address like the kernel, which would depend on the socket.
+/// Replaces the unspecified address by a loopback address, like the kernel, for which it would depend on the socket.
 pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),

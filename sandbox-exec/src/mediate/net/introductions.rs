@@ -1,12 +1,12 @@
-//! Introduction of datagram sockets inside to each other, in the host's network namespace while the network is off:
-//! they receive from no other senders.
+//! Introduction of datagram sockets inside the sandbox to each other, in the host's network namespace while the network
+//! is off: they receive from no other senders.
 //!
 //! A new socket is tied to the loopback device, and receives from nobody, also if the kernel binds it unasked (`send`
 //! on an unbound socket). Only this process changes the set of senders (programs may attach no filter, see
 //! [`crate::mediate::filter`]). Before a socket inside sends or is connected to it, the sender's port is added, and
 //! reserved at all addresses for as long ([`super::reservations`]).
 //!
-//! Another socket inside that is bound or connected to such a port could be shared by strangers for a moment. The port is
+//! When another socket inside is bound or connected to such a port, strangers could share it for a moment. The port is
 //! not accepted during that moment, nor afterwards if a stranger has it.
 //!
 //! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time.
@@ -25,7 +25,7 @@ use super::reservations::{Hearer, everywhere};
 use crate::mediate::call::caller::Caller;
 use crate::mediate::call::socket::{self, SocketKind, port};
 
-/// Number of ports at the first search for closed ones; each later search is at twice as many.
+/// Number of ports that a socket hears at the first search for closed ones; each later search is at twice as many.
 const FEW: usize = 64;
 
 const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
@@ -61,7 +61,7 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// A datagram from inside may be lost meanwhile.
+    /// Does `act` while no socket hears the port. A datagram from inside may be lost meanwhile.
     pub(super) fn unheard_meanwhile(
         &self,
         caller: &Caller<'_>,
@@ -126,7 +126,7 @@ impl HostNetwork {
         heard.into_iter().partition(is_open)
     }
 
-    /// `EADDRINUSE` unless all sockets with the port are inside.
+    /// Returns the sockets with the port. `EADDRINUSE` unless all of them are inside.
     fn own_at(&self, from: SocketAddr) -> Result<Vec<Holder>, Errno> {
         let mut holders = self.holders(DATAGRAM, from.port())?;
         holders.retain(|holder| holder.is_in_family(from.is_ipv4()));
@@ -134,7 +134,7 @@ impl HostNetwork {
     }
 }
 
-/// The address as packets carry it.
+/// Returns the address as packets carry it.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ipc::place::plain(address.ip()), address.port())
 }

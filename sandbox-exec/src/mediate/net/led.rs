@@ -55,8 +55,8 @@ pub(super) struct LedSocket {
 }
 
 impl Led {
-    /// Opens the sockets; returns them for the thread that answers and accepts. `asks` is true if somebody may be asked
-    /// about hosts beyond the list.
+    /// Opens the sockets, and returns them for the thread that answers and accepts. `asks` is true if the user may be
+    /// asked about hosts beyond the list.
     pub(crate) fn open(hosts: Hosts, asks: bool) -> Result<(Self, Entrances), Errno> {
         let settings = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         let own = host_name();
@@ -97,7 +97,8 @@ impl Led {
         is_it.then(|| self.resolver.try_clone().ok()).flatten()
     }
 
-    /// Redirects a connection, and notes its host; `None` for other addresses. Denies hosts that are not on the list.
+    /// Redirects a call to a placeholder address or a resolver, and notes the host; `None` for other addresses. Denies
+    /// hosts that are not on the list.
     pub(super) fn lead(
         &self,
         caller: &Caller<'_>,

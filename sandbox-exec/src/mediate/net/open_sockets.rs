@@ -1,4 +1,4 @@
-//! Sockets inside that are open in some process.
+//! Sockets that are open in some process inside the sandbox.
 //!
 //! Duplicates would keep ports taken and queues listening. An epoll instance holds nothing: the kernel drops a socket
 //! from it with its last duplicate, and lists the rest (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
@@ -19,12 +19,12 @@ impl Alive {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// The number must be unused.
+    /// Registers a socket by a number, which must be unused.
     pub(in crate::mediate) fn add(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
 
-    /// The socket may be registered already, by the same number.
+    /// Registers a socket that may be registered already, by the same number.
     pub(super) fn add_again(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         match self.add(socket, number) {
             Err(Errno::EEXIST) => Ok(()),
@@ -32,15 +32,15 @@ impl Alive {
         }
     }
 
-    /// Numbers of the sockets that are open, or in a message on its way. `None` if the kernel does not say, for example
-    /// because this process has too many descriptors.
+    /// Returns the numbers of the sockets that are open, or in a message on its way. `None` if the kernel does not say,
+    /// for example because this process has too many descriptors.
     pub(in crate::mediate) fn numbers(&self) -> Option<HashSet<u64>> {
         let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
         fs::read_to_string(path).ok().map(|text| text.lines().filter_map(number).collect())
     }
 }
 
-/// Parses a line `tfd: N events: E data: NUMBER …`, in hexadecimal.
+/// Parses the number of a line `tfd: N events: E data: NUMBER …`, in hexadecimal; `None` for other lines.
 fn number(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace().skip_while(|&word| word != "data:");
     words.nth(1).and_then(|number| u64::from_str_radix(number, 16).ok())

@@ -1,5 +1,6 @@
-//! Ports of sockets outside: no socket inside shares one, even if both allow it (`SO_REUSEADDR`, `SO_REUSEPORT`,
-//! socket(7)). The kernel would deliver packets of one to the other (`compute_score` of net/ipv4/udp.c).
+//! Ports of sockets outside the sandbox: no socket inside shares one, even if both allow it (`SO_REUSEADDR`,
+//! `SO_REUSEPORT`, socket(7)). The kernel would deliver packets of one to the other (`compute_score` of
+//! net/ipv4/udp.c).
 //!
 //! Owners are looked up before a `bind` and after it, since only then a port chosen by the kernel is known, and a
 //! stranger may have come. A port that the kernel chose is then given up. A named port stays bound: the service outside
@@ -16,7 +17,7 @@ use crate::mediate::call::address::{Address, Meaning};
 use crate::mediate::call::socket::{self, SocketKind};
 
 impl HostNetwork {
-    /// `EADDRINUSE` if a socket outside has the port.
+    /// Fails with `EADDRINUSE` if a socket outside has the port.
     pub(super) fn check_before_bind(
         &self,
         socket: &OwnedFd,
@@ -35,7 +36,7 @@ impl HostNetwork {
         }
     }
 
-    /// Gives up a port that the kernel chose and a socket outside has.
+    /// Gives up a port that the kernel chose and a socket outside has. Fails with `EADDRINUSE` then.
     pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         match socket::own_name(socket)?.meaning() {
             Meaning::Internet(own) => {
@@ -46,8 +47,8 @@ impl HostNetwork {
         }
     }
 
-    /// `EADDRINUSE` if a socket outside has the port. A kernel without lists (`CONFIG_INET_UDP_DIAG`) separates sockets
-    /// that share nothing.
+    /// Fails with `EADDRINUSE` if a socket outside has the port. If the kernel has no lists (`CONFIG_INET_UDP_DIAG`),
+    /// it separates sockets that share nothing.
     fn check(&self, socket: &OwnedFd, kind: SocketKind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
         let is_free = match self.holders(kind, own.port()) {
             Ok(mut holders) => {
@@ -63,7 +64,7 @@ impl HostNetwork {
 }
 
 /// True for a permanent error: netlink lacks this family (`netlink_create`), this list (`inet_diag_lock_handler`) or
-/// the old form of TCP (`sock_diag_rcv_msg`), or is denied to this process.
+/// the old query for TCP (`sock_diag_rcv_msg`), or is denied to this process.
 fn does_not_list(errno: Errno) -> bool {
     let never = matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP);
     never || matches!(errno, Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES)

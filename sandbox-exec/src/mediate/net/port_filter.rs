@@ -1,4 +1,4 @@
-//! Classic filter (`SO_ATTACH_FILTER`, socket(7)) of a datagram socket, which passes the datagrams of some ports.
+//! Classic BPF filter (`SO_ATTACH_FILTER`, socket(7)) of a datagram socket, which passes the datagrams of some ports.
 //!
 //! The kernel runs it on a datagram from its UDP header on, before queueing (`udp_queue_rcv_one_skb`,
 //! `udpv6_queue_rcv_one_skb`).
@@ -12,20 +12,20 @@ use nix::libc::{self, sock_filter};
 use crate::mediate::call::socket;
 use crate::mediate::filter::{answer, equal, jump, statement};
 
-/// Maximum number of ports. A filter counts against `net.core.optmem_max` (20 KiB before Linux 6.9), twice while it is
+/// Maximum number of ports. A filter counts in `net.core.optmem_max` (20 KiB before Linux 6.9), and twice when
 /// replaced.
 pub(super) const MOST: usize = 1024;
 
-/// Offsets of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h) and UDP source port.
+/// Offset of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h).
 #[expect(clippy::cast_sign_loss, reason = "the kernel takes it for an offset that is negative")]
 const PROTOCOL: u32 = libc::SKF_AD_OFF as u32;
 const SOURCE_PORT: u32 = 0;
-/// Protocols (`linux/if_ether.h`).
+// Protocols (`linux/if_ether.h`).
 const V4: u32 = 0x0800;
 const V6: u32 = 0x86dd;
 /// Maximum number of comparisons that share one answer: a jump skips at most 255 instructions.
 const REACH: usize = 255;
-/// Keeps the whole datagram.
+/// Answer that passes the whole datagram: its maximum length in bytes.
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 

@@ -98,7 +98,7 @@ impl Reservations {
         self.lock().needs.iter().any(|need| need.cookie == cookie && need.address == from)
     }
 
-    /// Ports of the sockets that are connected to a port.
+    /// Returns the addresses, each meaning all addresses, of the sockets that are connected to a port.
     pub(super) fn connected_to(&self, port: u16) -> HashSet<SocketAddr> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -143,7 +143,7 @@ impl Reservations {
         Ok(())
     }
 
-    /// Reservations of the address are shared for that moment.
+    /// Binds a socket while the reservations of the address share it.
     pub(super) fn bind(&self, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -238,7 +238,7 @@ fn silent() -> Result<OwnedFd, Errno> {
     silent(both).or_else(|_: Errno| silent(v4))
 }
 
-/// Acts while these sockets share their ports, which needs the consent of other owners too.
+/// Does `act` while these sockets share their ports. Sharing needs the consent of other owners, too.
 fn shared(sockets: &[&OwnedFd], act: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     let mut before = vec![];
     let mut result = Ok(());

@@ -19,9 +19,9 @@ use super::kernel::text::{self, name};
 use super::unix::listeners::Listeners;
 use origins::Origins;
 
-/// Maximum number of ancestors that are looked at.
+/// Maximum number of a caller's ancestors that are examined.
 const MOST_ANCESTORS: usize = 256;
-/// Name of this process, which the program still has during the self-test.
+/// Name of this process, which the program still has while it tries forbidden acts.
 const OWN_NAME: &str = "sandbox-exec";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,18 +63,18 @@ struct RefusalState {
 }
 
 impl Refusals {
-    /// Drops all denials.
+    /// Returns a reporter that drops all denials.
     pub fn untold() -> Self {
         Self(None)
     }
 
-    /// Reports denials of this child to a pipe.
+    /// Returns a reporter of denials of the child `program` to a pipe; it drops them if there is none.
     pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
         Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
     }
 
-    /// Reports the denial of a thread's call, which must still wait; returns the caller's error.
+    /// Reports the denial of a thread's call, which must still wait. Returns the error for the caller.
     pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Denied) -> Errno {
         let errno = hindrance.errno();
         if let Denied::Rules { target, .. } = hindrance
@@ -115,8 +115,8 @@ impl Telling {
         thread == self.program && name(thread) == OWN_NAME
     }
 
-    /// A thread's process, and its ancestor among the program's children (adopted orphans included) unless it is the
-    /// program.
+    /// Returns a thread's process, and that process or its ancestor that is the program or one of the program's
+    /// children (adopted orphans included). `None` if there is none.
     fn lineage(&self, thread: pid_t) -> Option<(pid_t, pid_t)> {
         let own = std::process::id().cast_signed();
         let mut status = Status::of(thread).ok()?;
@@ -135,7 +135,7 @@ impl Telling {
     }
 }
 
-/// Start time: field 22 of `proc_pid_stat(5)`, counted after the name, which may contain anything.
+/// Returns a process's start time, field 22 of `proc_pid_stat(5)`, counted after the name, which may contain anything.
 fn began(process: pid_t) -> Option<u64> {
     let stat = text::read_string(&format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

@@ -1,11 +1,11 @@
-//! Denials by child of the program.
+//! Denials by the child of the program that caused them.
 
 use std::collections::VecDeque;
 
 use ipc::refusal::Refusal;
 use nix::libc::pid_t;
 
-/// Maximum number of remembered children, and of denials of each.
+// Maximum number of remembered children, and of denials of each.
 pub(super) const MOST_ORIGINS: usize = 32;
 pub(super) const MOST_EACH: usize = 32;
 
@@ -15,14 +15,14 @@ pub(super) struct Origins(VecDeque<Origin>);
 #[derive(Debug)]
 pub(super) struct Origin {
     process: pid_t,
-    /// Start time in ticks, since another process can have the same number later.
+    /// Start time in clock ticks, since another process can have the same number later.
     began: u64,
     pub(super) refused: Vec<Refusal>,
     pub(super) untold: u64,
 }
 
 impl Origins {
-    /// Forgets the oldest child of too many.
+    /// Returns the entry of a child, and adds it if it is new. Forgets the oldest child of too many.
     pub(super) fn of(&mut self, process: pid_t, began: u64) -> &mut Origin {
         let known = self.0.iter().position(|origin| (origin.process, origin.began) == (process, began));
         let at = known.unwrap_or_else(|| {
@@ -37,7 +37,7 @@ impl Origins {
 }
 
 impl Origin {
-    /// Reports a denial that is new or has happened often enough.
+    /// Counts a denial, and reports it if it is new or has happened often enough.
     pub(super) fn count(&mut self, refusal: Refusal, tell: impl FnOnce(&Refusal) -> bool) {
         let same = |known: &Refusal| (known.act, &known.object) == (refusal.act, &refusal.object);
         if let Some(known) = self.refused.iter_mut().find(|known| same(known)) {

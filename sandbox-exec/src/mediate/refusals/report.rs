@@ -10,13 +10,13 @@ use ipc::id::Generation;
 use ipc::refusal::{MAX_REFUSAL, Refusal, Target};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// In bytes. Leaves room for the rest of a report.
+/// Maximum size in bytes of what was denied. Leaves room for the rest of a report.
 pub(super) const MOST_BYTES: usize = 2048;
 
-/// False if the report does not fit into the pipe.
+/// Writes a report. False if it is too long or does not fit into the pipe.
 ///
-/// A ready pipe takes so many bytes whole (pipe(7), `pipe_poll` of fs/pipe.c), and nobody else writes more than a few.
-/// The pipe stays blocking, since the flag would hold for all its holders.
+/// A ready pipe takes a report's bytes whole (pipe(7), `pipe_poll` of fs/pipe.c), and nobody else writes more than a
+/// few. The pipe stays blocking, since the flag would hold for all its holders.
 pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     if size(&refusal.object) > MOST_BYTES {
         return false;

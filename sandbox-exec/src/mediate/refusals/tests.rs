@@ -20,7 +20,7 @@ fn to(port: u16) -> Denied {
     Denied::Rules { target, errno: Errno::ENETUNREACH }
 }
 
-/// Reports denials of this thread, as if its process were a child of the program's, and collects them.
+/// Collector of denials of this thread, which are reported as if its process were a child of the program's.
 struct Told {
     refusals: Refusals,
     read: File,

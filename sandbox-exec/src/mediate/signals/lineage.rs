@@ -1,6 +1,6 @@
 //! Ancestry of processes, as far as signals need it.
 //!
-//! A process is inside if it descends from the broker, which adopts orphans. A process that adopts orphans too
+//! A process is inside the sandbox if it descends from the broker, which adopts orphans. One that adopts orphans too
 //! (`PR_SET_CHILD_SUBREAPER(2const)`) can put a [fence](Lineage::fence) around its descendants: they then signal each
 //! other and nobody else.
 
@@ -17,10 +17,10 @@ use crate::mediate::kernel::status::Status;
 
 /// Number of attempts to read ancestors that change meanwhile.
 const TRIES: usize = 64;
-/// Maximum number of ancestors of a process that can be signalled.
+/// Maximum number of ancestors of a process that can be signalled or signal others.
 const MOST: usize = 4096;
 
-/// Processes beneath this one, and the fences among them.
+/// Ancestry of the processes below the broker, and the fences among them.
 #[derive(Debug)]
 pub(super) struct Lineage {
     broker: pid_t,
@@ -30,7 +30,7 @@ pub(super) struct Lineage {
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     top: pid_t,
-    /// Root of the scope, if it is not the broker.
+    /// Pidfd of the scope's root; `None` if the root is the broker.
     fence: Option<Arc<OwnedFd>>,
 }
 
@@ -67,7 +67,7 @@ impl Lineage {
         Ok(fence.as_ref().is_none_or(|fence| ancestors.contains(top) && lives(fence)))
     }
 
-    /// Ancestors of a process below the broker; `None` if it is outside.
+    /// Returns the ancestors of a process below the broker; `None` if it does not descend from the broker.
     ///
     /// A parent can die between two looks and its number be reused. But a process with the same parent at two times had
     /// it in between, since an orphan's next parent is not younger than itself. So the line is read upwards and then
@@ -101,7 +101,7 @@ impl Lineage {
     }
 }
 
-/// True if each is still the child of the next; checked from the end.
+/// True if each process is still the child of the next one; checked from the end.
 fn confirm(line: &[pid_t]) -> bool {
     line.windows(2).rev().all(|pair| Status::of(pair[0]).is_ok_and(|status| status.parent == pair[1]))
 }

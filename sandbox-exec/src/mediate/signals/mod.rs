@@ -30,7 +30,7 @@ use lineage::Lineage;
 use pinned_target::{Info, MAX_SIGNAL, PinnedTarget};
 use sender::{Sender, Sent};
 
-/// Flags of `pidfd_send_signal(2)`: `PIDFD_SIGNAL_THREAD` and the others (linux/pidfd.h, Linux 6.9).
+// Flags of `pidfd_send_signal(2)`: `PIDFD_SIGNAL_THREAD` and the others (linux/pidfd.h, Linux 6.9).
 const SIGNAL_THREAD: u64 = 1;
 const SIGNAL_PROCESS: u64 = 2;
 const SIGNAL_GROUP: u64 = 4;
@@ -43,7 +43,7 @@ pub(super) struct Signals {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
-    /// By the number of any of its threads.
+    /// Process, by the number of any of its threads.
     Process(pid_t),
     Thread(Option<pid_t>, pid_t),
     Group(pid_t),
@@ -88,7 +88,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, &caller, whom, sent, || Ok(()))
     }
 
-    /// Finds the target in the descriptor's `fdinfo`.
+    /// Mediates `pidfd_send_signal(2)`. Finds the target in the descriptor's `fdinfo`.
     fn signal_by_descriptor(&self, signals: &Signals, caller: &Status) -> Result<NotificationAnswer, Errno> {
         let [descriptor, number, info, flags, ..] = self.arguments;
         let named = self.named(descriptor)?;
@@ -108,7 +108,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, caller, whom, sent, same)
     }
 
-    /// Calls `confirm` before the signal.
+    /// Sends a signal, also to the caller itself. Calls `confirm` before that, once the target is pinned.
     fn send_signal(
         &self,
         signals: &Signals,
@@ -122,7 +122,7 @@ impl MediatedCall<'_, '_> {
         self.signal_itself(signals, itself, sent)
     }
 
-    /// Returns the caller's own process, which is not signalled.
+    /// Signals processes other than the caller's. Returns the caller's own if it is a target, too.
     fn signal_others(
         &self,
         signals: &Signals,
@@ -151,7 +151,8 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// The signal arrives before the call returns, unless that would restart the call.
+    /// Signals the caller's own process, if it is a target: before the call returns, unless that would restart the
+    /// call.
     fn signal_itself(
         &self,
         signals: &Signals,
@@ -187,7 +188,7 @@ struct Named {
 }
 
 impl Named {
-    /// Parses `flags:` in octal, and `Pid:`, negative once the process is reaped (`pidfd_open(2)`).
+    /// Parses a descriptor's `flags:`, in octal, and `Pid:`, negative once the process is reaped (`pidfd_open(2)`).
     fn parse(text: &str) -> Result<Self, Errno> {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let number = value("Pid:").and_then(|number| number.parse().ok()).ok_or(Errno::EBADF)?;
@@ -211,8 +212,7 @@ fn positive(number: c_int) -> Result<pid_t, Errno> {
     if number > 0 { Ok(number) } else { Err(Errno::EINVAL) }
 }
 
-/// True if the target can only be the caller's own process. The number of another thread does not suffice: that thread
-/// can end.
+/// True if the target can only be the caller's own process. The number of another thread, which may end, is not enough.
 fn is_itself(whom: Whom, thread: pid_t, caller: &Status) -> bool {
     match whom {
         Whom::Process(number) => number == caller.process || number == thread,

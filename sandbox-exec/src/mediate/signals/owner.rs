@@ -14,7 +14,7 @@ use crate::mediate::filter::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 use crate::mediate::kernel::status::Status;
 use crate::system::process;
 
-/// `F_OWNER_TID`, `F_OWNER_PID` (asm-generic/fcntl.h).
+// `F_OWNER_TID`, `F_OWNER_PID` (asm-generic/fcntl.h).
 const OWNER_THREAD: c_int = 0;
 const OWNER_PROCESS: c_int = 1;
 
@@ -42,7 +42,7 @@ pub(in crate::mediate) fn set_owner(
     }
 }
 
-/// `F_SETOWN_EX`, with a `struct f_owner_ex`, a kind and a number.
+/// Mediates `F_SETOWN_EX`, whose argument is a `struct f_owner_ex`: a kind and a number.
 fn set_owner_as_told(
     call: &MediatedCall<'_, '_>,
     number: u64,

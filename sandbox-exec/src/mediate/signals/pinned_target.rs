@@ -1,4 +1,4 @@
-//! Pins a process or thread, so that a signal reaches it and no later owner of its number.
+//! Pinned process or thread: a signal reaches it, and no later owner of its number.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,10 +12,10 @@ use crate::mediate::call::memory::Memory;
 use crate::mediate::kernel::status::Status;
 use crate::system::process;
 
-/// The last signal (`_NSIG`).
+/// Highest signal number (`_NSIG`).
 pub(super) const MAX_SIGNAL: c_int = 64;
 
-/// `F_OWNER_TID` and `F_SETSIG` (asm-generic/fcntl.h).
+// `F_OWNER_TID` and `F_SETSIG` (asm-generic/fcntl.h).
 const OWNER_THREAD: c_int = 0;
 const F_SETSIG: c_int = 10;
 
@@ -44,13 +44,13 @@ pub(super) struct PinnedTarget(Held);
 #[derive(Debug)]
 enum Held {
     Descriptor(OwnedFd),
-    /// Thread, before pidfds of threads existed: the end of a pipe that the thread owns, and the other end.
+    /// Thread, on a kernel without pidfds of threads: the end of a pipe that the thread owns, and the other end.
     Owner(OwnedFd, OwnedFd),
 }
 
 impl PinnedTarget {
-    /// Pins the present owner of this number. Facts looked up by the number are about this target if it can still be
-    /// signalled afterwards.
+    /// Pins the present owner of this number. What was looked up by the number is about this target if the target can
+    /// still be signalled afterwards.
     pub(super) fn take(process: pid_t, thread: Option<pid_t>) -> Result<Self, Errno> {
         let held = match thread {
             None => Held::Descriptor(pidfd_open(process, 0)?),
@@ -84,7 +84,7 @@ impl PinnedTarget {
     }
 }
 
-/// The kernel notes the thread, not its number (fcntl(2), `F_SETOWN_EX`).
+/// Makes a thread the owner of a pipe. The kernel notes the thread, not its number (fcntl(2), `F_SETOWN_EX`).
 fn own(thread: pid_t) -> Result<Held, Errno> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let owner = [OWNER_THREAD, thread];
@@ -92,7 +92,7 @@ fn own(thread: pid_t) -> Result<Held, Errno> {
     Ok(Held::Owner(read, write))
 }
 
-/// Makes the kernel signal the owner of a pipe that has data.
+/// Signals the owner of a pipe: the kernel does so when the pipe gets data.
 fn raise(read: &OwnedFd, write: &OwnedFd, number: c_int) -> Result<(), Errno> {
     process::control(read.as_fd(), F_SETSIG, number)?;
     process::control(read.as_fd(), libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;

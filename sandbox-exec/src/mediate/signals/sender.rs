@@ -28,7 +28,8 @@ pub(super) struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Calls `confirm` once the target is pinned. Returns the caller's own process, unsignalled.
+    /// Signals one process or thread; calls `confirm` once it is pinned. Does not signal the caller's own process, but
+    /// returns it.
     pub(super) fn to_one(
         &self,
         process: pid_t,
@@ -57,7 +58,7 @@ impl Sender<'_> {
         if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
-    /// Signals a group, or all processes, in the scope. Returns the caller's own process, unsignalled.
+    /// Signals a group, or all processes, in the scope. Does not signal the caller's own process, but returns it.
     pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<PinnedTarget>, Denied> {
         let mut reached: HashMap<pid_t, PinnedTarget> = HashMap::new();
         let (mut itself, mut denied) = (None, None);
@@ -97,7 +98,8 @@ impl Sender<'_> {
     }
 }
 
-/// As in kill(2), without capabilities: the sender's real or effective uid is the target's real or saved one.
+/// True if plain permissions allow the signal, as in kill(2) without capabilities: the sender's real or effective uid
+/// is the target's real or saved one.
 fn may_signal(sender: &Status, target: &Status) -> bool {
     let [real, _, saved] = target.uids;
     sender.uids.iter().take(2).any(|uid| [real, saved].contains(uid))

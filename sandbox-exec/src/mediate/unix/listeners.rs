@@ -1,4 +1,4 @@
-//! Checks if a process answers at a unix socket, without a connection that it would see.
+//! Finds out if a process answers at a unix socket, without a connection that the process would see.
 //!
 //! A leftover socket file has no listener, so a denied call would have failed anyway. The kernel lists unix sockets of
 //! one network namespace with inodes and abstract names (`unix_diag`, `sock_diag(7)`).
@@ -14,17 +14,17 @@ use nix::sys::stat::{major, minor};
 
 use crate::mediate::kernel::sock_diag::{Kernel, attributes};
 
-/// `UDIAG_SHOW_NAME`, `UDIAG_SHOW_VFS`, `UDIAG_SHOW_PEER` (`linux/unix_diag.h`).
+/// Attributes to list: `UDIAG_SHOW_NAME`, `UDIAG_SHOW_VFS`, `UDIAG_SHOW_PEER` (`linux/unix_diag.h`).
 const SHOW: u32 = 1 | 2 | 4;
-/// `UNIX_DIAG_NAME`, `UNIX_DIAG_VFS`, `UNIX_DIAG_PEER`.
+// Types of attributes: `UNIX_DIAG_NAME`, `UNIX_DIAG_VFS`, `UNIX_DIAG_PEER`.
 const NAME: u16 = 0;
 const VFS: u16 = 1;
 const PEER: u16 = 2;
-/// `TCP_ESTABLISHED`, `TCP_CLOSE`, `TCP_LISTEN` (`net/tcp_states.h`), which unix sockets use as well.
+// States: `TCP_ESTABLISHED`, `TCP_CLOSE`, `TCP_LISTEN` (`net/tcp_states.h`), which unix sockets use as well.
 const CONNECTED: u8 = 1;
 const UNCONNECTED: u8 = 7;
 const LISTENING: u8 = 10;
-/// `sizeof(struct unix_diag_msg)`, and the offset of the cookie.
+// `sizeof(struct unix_diag_msg)`, and the offset of the cookie.
 const ENTRY: usize = 16;
 const COOKIE: usize = 8;
 
@@ -42,7 +42,7 @@ impl Listeners {
         Self(Mutex::new(Kernel::new().ok()))
     }
 
-    /// True if a socket with this name takes connections or datagrams; `None` if unknown.
+    /// True if a socket at this path takes connections or datagrams; `None` if that is unknown.
     pub(in crate::mediate) fn answers(&self, path: &Path) -> Option<bool> {
         let meta = fs::symlink_metadata(path).ok()?;
         let file = File::new(meta.st_dev(), meta.st_ino(), path);
@@ -86,16 +86,16 @@ impl<'a> File<'a> {
     }
 }
 
-/// Cookies of the sockets of a type that take connections, or datagrams from anybody, at an abstract name. The kernel
-/// has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
+/// Returns the cookies of the sockets of a type that take connections, or datagrams from anybody, at an abstract name.
+/// The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
 pub(in crate::mediate) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
     Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;
     Ok(found)
 }
 
-/// Cookie of an entry of this type and abstract name, if its socket takes connections or datagrams. An accepted socket
-/// has its listener's name and takes neither.
+/// Returns the cookie of an entry of this type and abstract name, if its socket takes connections or datagrams. An
+/// accepted socket has its listener's name and takes neither.
 fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     let [_, of_type, state, ..] = *entry else { return None };
     let answers = style == libc::SOCK_DGRAM || state == LISTENING;
@@ -112,7 +112,7 @@ fn question() -> Vec<u8> {
     [&[family, 0, 0, 0], &states[..], &inode, &show, &[0; 8]].concat()
 }
 
-/// Parses `struct unix_diag_vfs`: inode and device.
+/// Parses the inode and device of a `struct unix_diag_vfs`; `None` if it is too short.
 fn numbers(value: &[u8]) -> Option<[u32; 2]> {
     let number = |at: usize| Some(u32::from_ne_bytes(*value.get(at..)?.first_chunk()?));
     Some([number(0)?, number(4)?])

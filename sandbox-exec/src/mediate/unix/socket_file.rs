@@ -36,7 +36,7 @@ pub(in crate::mediate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Valid only if the call still waits afterwards.
+    /// Prepares a bind. Valid only if the call still waits afterwards.
     pub(in crate::mediate) fn of(caller: &Caller<'_>, path: &Path, address: &Address) -> Result<Self, Errno> {
         let umask = Status::of(caller.thread())?.umask;
         let start = if path.is_absolute() {
@@ -63,7 +63,7 @@ impl SocketFile {
         })
     }
 
-    /// Runs on a thread that ends afterwards, since a domain cannot be left.
+    /// Binds the socket in the domain. Must run on a thread that ends afterwards, since a domain cannot be left.
     fn bind_inside(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let entered = system::set_no_new_privs().and_then(|()| domain.enter());
         entered.map_err(|_| Errno::EACCES)?;

@@ -1,4 +1,4 @@
-//! Proof that the kernel keeps this process from abstract unix sockets outside.
+//! Test that the kernel denies this process abstract unix sockets outside its scope.
 
 use std::os::fd::OwnedFd;
 
@@ -8,7 +8,7 @@ use nix::libc;
 use crate::mediate::call::address::Address;
 use crate::mediate::call::socket;
 
-/// Socket with an abstract name. Made before a scope is entered, it counts as the host's (`sock_is_scoped` of
+/// Socket with an abstract name. Made before this process enters a scope, it counts as the host's (`sock_is_scoped` of
 /// `security/landlock/task.c`).
 #[derive(Debug)]
 pub(crate) struct Stranger {

@@ -13,16 +13,16 @@ use nix::sys::stat::fstat;
 use crate::mediate::files::tree::by_descriptor;
 use crate::system::ioctl_command;
 
-/// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which some libcs lack; equal on both architectures.
+// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which some libcs lack; equal on both architectures.
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_FILE_SETATTR: libc::c_long = 469;
 
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Mode(mode_t),
-    /// All ones leave the id unchanged.
+    /// User and group; an id of all ones leaves the file's unchanged.
     Owner(libc::uid_t, libc::gid_t),
-    /// Access and modification; `None` for now.
+    /// Times of access and modification; `None` sets both to now.
     Times(Option<[timespec; 2]>),
     Attribute(CString, Vec<u8>, c_int),
     NoAttribute(CString),
@@ -88,6 +88,8 @@ fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
     Ok(mode & libc::S_ISUID != 0 || (mode & libc::S_ISGID != 0 && !is_directory()?))
 }
 
+/// Sets an extended attribute.
+///
 /// # Safety
 ///
 /// The path must end with a null byte.
@@ -97,8 +99,8 @@ unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags
     unsafe { libc::setxattr(path, name.as_ptr(), start, value.len(), flags) }
 }
 
-/// Sets flags, for which an `O_PATH` descriptor is not enough. Only regular files and directories have flags, and
-/// opening these has no side effects.
+/// Sets flags. An `O_PATH` descriptor is not enough for that, so the file is opened. Only regular files and directories
+/// have flags, and opening these has no side effects.
 fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
     if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
         return Err(Errno::ENOTTY);

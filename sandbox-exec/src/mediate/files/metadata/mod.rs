@@ -7,8 +7,8 @@
 //! The acting threads have the caller's user and groups and no capability, so the kernel's permission checks apply as
 //! for the caller.
 //!
-//! A file with a name in the tree and another outside belongs to the tree, as for Landlock. From inside no name that
-//! links both can be created.
+//! A file with a name in the tree and another outside belongs to the tree, as for Landlock. No program inside the
+//! sandbox can create such a second name.
 
 mod change;
 mod object;
@@ -38,7 +38,7 @@ pub(in crate::mediate) struct Metadata {
     memory: libc::dev_t,
 }
 
-/// Returns the directory that a thread's path leads to; `None` if this process gets the same one.
+/// Returns the directory that a thread's path leads to; `None` if the path leads this process to the same one.
 pub(in crate::mediate) fn led_elsewhere(
     thread: pid_t,
     from: Option<&OwnedFd>,
@@ -51,7 +51,7 @@ pub(in crate::mediate) fn led_elsewhere(
     walk::follow(Thread(thread), from, path, true).map(|found| Some(found.file))
 }
 
-/// A file opened by the number is the caller's only if its call still waits afterwards.
+/// Thread of a caller. A file opened by its number is the caller's only if the call still waits afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Thread(pid_t);
 
@@ -71,8 +71,8 @@ impl Metadata {
         Some(self.perform(reading, tree, listener, notification))
     }
 
-    /// True for an `access(2)` question about writing outside the tree, which Landlock does not judge. The kernel
-    /// answers all others.
+    /// Answers an `access(2)` call that asks about writing, which Landlock does not judge. True denies it, false leaves
+    /// the answer to the kernel; `None` for other calls.
     pub(in crate::mediate) fn denies_writing(
         &self,
         tree: &ProcessTree,

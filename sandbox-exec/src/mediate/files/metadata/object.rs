@@ -14,7 +14,7 @@ use super::resolve::FoundFile;
 use crate::mediate::files::tree::{self, ProcessTree};
 use crate::mediate::refusals::Denied;
 
-/// `PIPEFS_MAGIC` and `SOCKFS_MAGIC` (linux/magic.h).
+// `PIPEFS_MAGIC` and `SOCKFS_MAGIC` (linux/magic.h).
 const PIPES: FsType = FsType(0x5049_5045);
 const SOCKETS: FsType = FsType(0x534F_434B);
 
@@ -22,7 +22,7 @@ const SOCKETS: FsType = FsType(0x534F_434B);
 const MEMORY_DEVICES: libc::c_uint = 1;
 
 impl Metadata {
-    /// `EACCES` for a change that is not allowed.
+    /// Fails with `EACCES` for a change that is not allowed.
     pub(super) fn admit(&self, tree: &ProcessTree, found: &FoundFile, change: &Change) -> Result<(), Denied> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
@@ -40,7 +40,8 @@ impl Metadata {
     }
 }
 
-/// Denies by the rules only if the file has a name and the user may change it outside the sandbox.
+/// Returns the denial of a change. It is one by the rules only if the file has a name and the user may change it
+/// outside the sandbox.
 fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Denied {
     match tree::name(file) {
         Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {

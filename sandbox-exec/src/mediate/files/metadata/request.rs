@@ -1,4 +1,4 @@
-//! Requests of calls, copied once: the judged request is the performed one.
+//! Arguments of calls that change metadata. They are copied once: the judged request is the performed one.
 
 use std::ffi::CString;
 
@@ -16,7 +16,7 @@ use crate::seccomp::rules::constants::{
     EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
-/// Calls that ask if a file is writable, with the index of the access mode, and the form of the place.
+/// Calls that ask if a file is writable, with the index of the access mode, and a function that reads the path.
 const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
     (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
@@ -29,21 +29,21 @@ const MODES: [(Call, u32); 4] =
 
 const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
 
-/// Maximum size of a path, an attribute's name (both with null byte) and its value (linux/limits.h).
+// Maximum sizes in bytes of a path, an attribute's name (both with null byte) and its value (linux/limits.h).
 const PATH: usize = 4096;
 const ATTRIBUTE: usize = 256;
 const VALUE: usize = 65536;
-/// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the kernel's maximum.
+// Minimum and maximum size of `struct file_attr` in bytes (`FILE_ATTR_SIZE_VER0` of linux/fs.h, and the kernel's).
 const FILE_ATTRIBUTES: usize = 24;
 const MOST_FILE_ATTRIBUTES: usize = 4096;
-/// Size of `struct xattr_args` (linux/xattr.h): pointer to the value, its length, and flags.
+/// Size of `struct xattr_args` in bytes (linux/xattr.h): pointer to the value, its length, and flags.
 const ATTRIBUTE_ARGUMENTS: usize = 16;
 
 const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 const EMPTY: c_int = libc::AT_EMPTY_PATH;
 
-/// Requests of `ioctl(2)` that change flags through a descriptor opened for reading, with the argument's real size,
-/// whatever the request says.
+/// Requests of `ioctl(2)` that change flags through a descriptor opened for reading, with the argument's real size in
+/// bytes, whatever the request says.
 pub(in crate::mediate) const IOCTLS: [(c_uint, usize); 5] = [
     (FS_IOC_SETFLAGS, 4),
     (FS_IOC_SETVERSION, 4),
@@ -65,7 +65,7 @@ pub(super) struct MetadataArguments {
 
 pub(super) type Reading = fn(&MetadataArguments) -> Asked;
 
-/// All calls but `ioctl`; the most frequent first.
+/// Calls that change metadata, except `ioctl`, each with a function that reads it; the most frequent first.
 const CALLS: [(Call, Reading); 21] = [
     (calls::UTIMENSAT, utimensat),
     (calls::FCHMOD, |a| Ok(a.open(a.mode(1)))),
@@ -139,7 +139,7 @@ impl MetadataArguments {
         self.lookup(self.number(0), 1, flags, change)
     }
 
-    /// A null path counts as empty if the flags allow an empty one.
+    /// Reads a call whose path may be null. A null path counts as empty if the flags allow an empty one.
     fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
         if self.values[1] == 0 && flags & EMPTY != 0 {
             return Ok(MetadataRequest::Change(ResolvedPlace::Directory(self.number(0)), change));
@@ -213,7 +213,7 @@ impl MetadataArguments {
         }
     }
 
-    /// A null pointer means now.
+    /// Reads times of access and modification; `None` for a null pointer, which means now.
     fn times(
         &self,
         index: usize,
@@ -237,7 +237,7 @@ type Asked = Result<MetadataRequest, Errno>;
 type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
-/// Without a path, the descriptor itself. With both times unchanged the kernel looks up nothing.
+/// Reads `utimensat(2)`, without a path for the descriptor itself. For unchanged times the kernel looks up nothing.
 fn utimensat(a: &MetadataArguments) -> Asked {
     let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
     if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
@@ -260,7 +260,7 @@ fn futimesat(a: &MetadataArguments) -> Asked {
     }
 }
 
-/// `utime(2)`: two times in seconds.
+/// Reads `utime(2)`, with two times in seconds.
 fn utime(a: &MetadataArguments) -> Asked {
     if a.values[1] == 0 {
         return a.path(Change::Times(None));
@@ -276,7 +276,7 @@ fn ioctl(a: &MetadataArguments) -> Asked {
     Ok(a.open(Change::Flags(request, a.bytes(a.values[2], size)?)))
 }
 
-/// The kernel checks that the result is valid.
+/// Returns a time, whose validity the kernel checks.
 fn nanoseconds(seconds: u64, nanoseconds: u64) -> timespec {
     timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.cast_signed() }
 }

@@ -26,7 +26,7 @@ pub(super) enum ResolvedPlace {
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) file: OwnedFd,
-    /// True for a caller's descriptor, whose file needs no name.
+    /// True if the file was named by a descriptor of the caller, so that it needs no name.
     pub(super) held: bool,
 }
 
@@ -46,8 +46,8 @@ pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, E
 }
 
 /// Lets the kernel resolve a path without links of `/proc` that stand for open files, perhaps of this process. A path
-/// with such a link may fail here, and is then walked. A path by `/proc/self` either ends in `/proc`, where nothing can
-/// be changed, or leads to the same file for all processes.
+/// with such a link fails here, and is then walked. A path by `/proc/self` either ends in `/proc`, where nothing can be
+/// changed, or leads to the same file for all processes.
 pub(super) fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
@@ -60,7 +60,7 @@ pub(super) fn by_path_alone(follow: bool) -> OFlag {
 }
 
 impl Thread {
-    /// The mode of a link in `/proc` shows the descriptor's access: no bits for `O_PATH`.
+    /// Opens the file of a caller's descriptor. `EBADF` for `O_PATH`: the link in `/proc` then has no access bits.
     fn file(self, number: c_int) -> Result<OwnedFd, Errno> {
         let link = self.descriptor(number);
         match fs::symlink_metadata(&link) {
@@ -76,13 +76,13 @@ impl Thread {
         }
     }
 
-    /// By thread, since threads can have tables of their own.
+    /// Returns the path of a descriptor in `/proc`, by thread, since threads can have tables of their own.
     fn descriptor(self, number: c_int) -> String {
         format!("/proc/{}/fd/{number}", self.0)
     }
 }
 
-/// `ENOENT` if the descriptor is closed, `EACCES` if the process is not dumpable.
+/// Opens a link of `/proc`. `EBADF` if the descriptor is closed, `EPERM` if the process is not dumpable.
 fn opened(link: &str) -> Result<OwnedFd, Errno> {
     nix::fcntl::open(link, by_path_alone(true), Mode::empty()).map_err(|errno| match errno {
         Errno::ENOENT => Errno::EBADF,

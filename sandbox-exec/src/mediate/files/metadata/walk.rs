@@ -1,7 +1,7 @@
 //! Walk of a path, name by name like in the kernel (`path_resolution(7)`), but with the caller's `/proc/self`.
 //!
-//! For paths with links of `/proc`, such as `/dev/fd/3`, and those that lead nowhere, so that they fail as for the
-//! caller. Links of other processes are not followed: their targets depend on the caller's domain.
+//! It is for paths with links of `/proc`, such as `/dev/fd/3`, and those that lead nowhere, so that they fail as for
+//! the caller. Links of other processes are not followed: their targets depend on the caller's domain.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -22,7 +22,7 @@ use crate::mediate::kernel::status::Status;
 
 /// Maximum number of links on the way (`MAXSYMLINKS`, linux/namei.h).
 const MOST_LINKS: usize = 40;
-/// Inode of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
+/// Inode number of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
 const ROOT_OF_PROC: libc::ino_t = 1;
 
 pub(super) fn follow(
@@ -83,7 +83,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Adds names in front of those that are left. A trailing slash requires a directory, like a dot.
+    /// Adds a path's names in front of those that are left. A trailing slash requires a directory, like a dot.
     fn put_before(&mut self, path: &[u8]) {
         let ends = path.ends_with(b"/").then_some(&b"."[..]);
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).chain(ends);
@@ -92,7 +92,7 @@ impl Walk {
         }
     }
 
-    /// `EACCES` inside another process's directory of `/proc`.
+    /// Fails with `EACCES` inside another process's directory of `/proc`.
     fn refuse_others(&self) -> Result<(), Errno> {
         if !is_of_proc(&self.here)? {
             return Ok(());
