@@ -1,7 +1,7 @@
-//! Forbidden acts, tried in the finished confinement before anything is executed there.
+//! Forbidden acts, which a start tries in the finished confinement before it executes the program.
 //!
-//! A layer may claim to be in force and do nothing. So each one has to deny an act that was possible before (the
-//! control).
+//! A layer (Landlock, seccomp, namespaces) may be reported as active and have no effect. So each layer has to deny an
+//! act that succeeded before (the control).
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -26,21 +26,20 @@ use crate::descendants;
 use crate::platform::{Platform, SCOPES};
 use crate::system::forbidden;
 
-/// File that its owner may write, that no rule makes writable, and that leaves no litter.
+/// File for the attempt to write: its owner may write it, no rule makes it writable, and the attempt leaves no trace.
 const WITNESS: &str = "/proc/self/comm";
 
 const MARKED: &CStr = c"/proc/self/comm";
 
-/// File in the full tier's own `/dev` that only the mount keeps `root` and others from writing.
+/// New file in the full tier's own `/dev`, whose creation only the read-only mount denies, also to root.
 const IN_TREE: &str = "/dev/.witness";
 
-/// Address of no machine (RFC 5737), so that the attempt discloses nothing.
+/// Address that no machine has (RFC 5737), so that the attempt reveals nothing to anybody.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
 #[derive(Debug)]
 pub struct Attempts<'a> {
     acts: Vec<(&'static str, Act<'a>)>,
-    /// Sentences about acts that could not be tried.
     pub untried: Vec<String>,
 }
 
@@ -48,20 +47,19 @@ pub struct Attempts<'a> {
 pub enum Surroundings<'a> {
     Floor {
         broker: pid_t,
-        /// Datagram socket from before, for tiers in which the broker would have to create one.
+        /// Datagram socket that was created before the mediator had to; `None` if the attempt may create one itself.
         datagrams: Option<BorrowedFd<'a>>,
     },
     Full {
-        /// Pid of the stub outside.
+        /// Pid of the stub, which stays in the host's pid namespace.
         stub: pid_t,
-        /// `/dev`, opened through a mount that was still writable. A file is created in it, to show that only the rules
-        /// deny that elsewhere.
+        /// `/dev`, opened on a mount that is still writable. Files can be created in it until Landlock denies that.
         witness: BorrowedFd<'a>,
     },
 }
 
 impl Surroundings<'_> {
-    /// Returns the broker's pid: in a pid namespace of its own it is the first.
+    /// Returns the broker's pid. In the full tier it is 1: the broker is the init of its pid namespace.
     pub fn broker(self) -> pid_t {
         match self {
             Self::Floor { broker, .. } => broker,
@@ -114,7 +112,8 @@ impl<'a> Attempts<'a> {
         Self { acts, untried: vec![] }
     }
 
-    /// Returns the acts that the rules and the namespaces deny. Each act of Landlock succeeds once as the control.
+    /// Returns the acts that Landlock's rules and the namespaces deny. Each act against Landlock is done once as the
+    /// control, and left out if it fails.
     pub fn of_rules(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
@@ -135,7 +134,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Adds the acts of the full tier, after a test outside that the file is writable, and a hidden file readable.
+    /// Adds the acts of the full tier. A file is created once as the control; the stub has read the hidden file before.
     fn full(&mut self, plan: &'a Plan, platform: Platform, stub: pid_t, witness: BorrowedFd<'a>) {
         let create = Act::CreateIn(witness);
         match create.run() {
@@ -197,7 +196,7 @@ impl Act<'_> {
         }
     }
 
-    /// True if this error is the layer's answer.
+    /// True if this error number means that the layer denied the act.
     fn is_denied_by(self, errno: c_int) -> bool {
         match self {
             Self::CreateInTree => errno == libc::EROFS,
@@ -222,7 +221,7 @@ pub(crate) fn is_readable(path: &Path) -> bool {
     open_file(path).is_ok()
 }
 
-/// Opens only a regular file: an agent may have replaced a secret by a fifo or a device.
+/// Opens a file if it is a regular one: an agent may have replaced a secret by a fifo or a device.
 fn open_file(path: &Path) -> io::Result<()> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -233,7 +232,7 @@ pub(crate) fn datagrams() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
 }
 
-/// Connects a socket without `bind`, which would be mediated as well.
+/// Connects a datagram socket to [`ELSEWHERE`], without `bind`, which would be mediated as well.
 fn connect_elsewhere(datagrams: BorrowedFd<'_>) -> io::Result<()> {
     UdpSocket::from(datagrams.try_clone_to_owned()?).connect(ELSEWHERE)
 }

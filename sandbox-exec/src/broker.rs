@@ -1,7 +1,7 @@
-//! Broker of a confined program: reaps, forwards signals, ends the descendants, reports.
+//! Broker of a confined program: it reaps processes, forwards signals, ends the descendants, and reports.
 //!
-//! It runs no byte of the program, reads nothing from it, and keeps none of its pipes open, so that their readers see
-//! the end of file. It is outside of the program's Landlock domain.
+//! It executes no code of the program, reads nothing from it, and keeps none of its pipes open, so that their readers
+//! see the end of file. It is outside of the program's Landlock domain.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// Blocked before the fork, so that none is lost.
+/// Signals that the broker waits for. They are blocked before the fork, so that none is lost.
 pub(crate) const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 pub type Reports = Option<Outgoing<File, BrokerReport>>;
@@ -35,7 +35,7 @@ pub(crate) struct Broker {
     bound: Bound,
     progress: Progress,
     _mediator: Option<Mediator>,
-    /// Files that were opened for the start, closed after it.
+    /// Files that were opened for Landlock rules; closed after the start.
     opened: Opened,
     /// Control group of the program; dropped last.
     group: Option<Cgroup>,
@@ -58,8 +58,8 @@ impl Broker {
         Self { opened, group, ..self }
     }
 
-    /// Waits for the end of the program, ends its descendants, and returns its exit status. A signal that ends the
-    /// broker gives 128 + its number. Fails if the program was not started.
+    /// Waits for the end of the program, ends its descendants, and returns the program's exit status. A signal that
+    /// ends the broker gives 128 + its number. Fails if the program was not started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
         if let Err(failure) = self.begin(reports) {
@@ -118,7 +118,7 @@ impl Broker {
         }
     }
 
-    /// Reaps all ended processes; returns the program's status if it is one.
+    /// Reaps all ended processes. Returns the program's exit status if the program is one of them.
     fn reap(&self) -> Option<u8> {
         let mut status = None;
         while let Waited::Ended(pid, wait_status) = descendants::reap_one(false) {
@@ -135,7 +135,7 @@ impl Progress {
         Self(reports)
     }
 
-    /// Waits until the child closes the pipe of reports, by `exec` or its end; returns its last report. Fails without
+    /// Waits until the child closes the pipe of reports, by `exec` or its end. Returns the last report; fails without
     /// one.
     pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
@@ -170,7 +170,7 @@ impl Progress {
     }
 }
 
-/// Reports denied calls if there is a destination; `listeners` is unused otherwise.
+/// Returns the reporter of denied calls. Without `reports` it drops them, and `listeners` is not called.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,
@@ -203,7 +203,7 @@ fn broken(error: impl Into<io::Error>) -> Failure {
     Stage::Broker.failed(error.into())
 }
 
-/// 128 + the signal that ended the process.
+/// Returns the exit status of an ended process; 128 + the signal's number if a signal ended it.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

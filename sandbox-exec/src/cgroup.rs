@@ -2,8 +2,8 @@
 //! that outlive supervisor *and* broker can be found.
 //!
 //! The program is cloned into the group (`CLONE_INTO_CGROUP`, Linux 5.7), since moving takes milliseconds. The broker
-//! removes it, or else the next start in the same place (`cgroup.kill`, Linux 5.14). The group's name identifies the
-//! broker: any process that can read could take a lock.
+//! removes the group, or else the next start in the same place (`cgroup.kill`, Linux 5.14). The group's name identifies
+//! the broker, and so tells if it has ended. A lock would not: any process that can read could take it.
 //!
 //! In the full tier a pid namespace ends the descendants, and a group only bounds resources.
 
@@ -27,14 +27,14 @@ const PREFIX: &str = "bailiwick-";
 /// Time in milliseconds to wait for killed processes, renewed whenever one ends.
 const PATIENCE: u16 = 2000;
 
-/// Usual mount points of version 2 (`file-hierarchy(7)` of systemd). Reading the list of mounts costs as much as a
-/// fork.
+/// Usual mount points of version 2 (`file-hierarchy(7)` of systemd). They are tried first, since reading the list of
+/// mounts costs as much as a fork.
 const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// Mode bits of a directory in which any user may create files.
 const WRITABLE: u32 = 0o222;
 
-/// Inode of the root of the hierarchy.
+/// Inode number of the root of a hierarchy of groups.
 const ROOT: u64 = 1;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Cgroup {
     /// Creates a group with the bounds `wanted` as far as possible. `None` if none can be created, or a program of the
     /// full tier needs or gets no bounds.
     ///
-    /// Acts without capabilities, like the later removal.
+    /// The group is created without capabilities, since it is removed without them, too.
     pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
         let useful = |place: &Place| tier != Tier::Full || (place.bounds && wanted != Bounds::default());
         let place = Place::find().filter(useful)?;
@@ -150,7 +150,7 @@ impl BrokerCgroup {
         (broker.name() == name).then_some(broker)
     }
 
-    /// False in another pid namespace, where the broker cannot be seen.
+    /// True if the broker has ended. False in another pid namespace, where the broker cannot be seen.
     fn is_dead(&self) -> bool {
         own_namespace() == Some(self.namespace) && start(self.pid) != Some(self.start)
     }
@@ -160,7 +160,8 @@ fn own_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
 
-/// Start time in ticks since boot: field 22 of `/proc/PID/stat`. Field 2, a name in parentheses, may contain anything.
+/// Returns the start time of a process in clock ticks since boot; `None` if it has ended. This is field 22 of
+/// `/proc/PID/stat`; field 2, a name in parentheses, may contain anything.
 fn start(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -178,7 +179,7 @@ fn end(group: &Path) {
     }
 }
 
-/// Waits for `cgroup.events`. Fails if nothing changes for [`PATIENCE`].
+/// Waits until a group has no process (`cgroup.events`). Fails if nothing changes for [`PATIENCE`].
 fn wait_until_empty(group: &Path) -> io::Result<()> {
     let path = group.join("cgroup.events");
     loop {
@@ -209,7 +210,7 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads in large pieces: the kernel generates the content for each read.
+/// Reads a file in large pieces: the kernel generates the content for each read.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;
@@ -233,7 +234,7 @@ fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns a group's directory on a mount of a part of the hierarchy.
+/// Returns a group's directory on a mount of the part of the hierarchy below `root`.
 fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
     let plain = !group.contains('\\');
     let beneath = Path::new(group).strip_prefix(root).ok()?;

@@ -36,7 +36,7 @@ const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/tty", Access::DEVICE),
 ];
 
-/// Each rule takes a descriptor for a moment, and kernel memory.
+/// Maximum number of rules of a program. Each takes a descriptor for a moment, and kernel memory.
 pub const MAX_RULES: usize = 20_000;
 
 /// Directories that no write root may be or contain.
@@ -51,7 +51,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the plan of a nested domain, without rules for hidden paths, which the outer one denies.
+    /// Returns the plan of a nested domain. Hidden paths need no rules, since the outer domain denies them.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Devices of a domain nested in another one.
+/// Devices that a domain nested in another one allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
     Harmless,
@@ -101,10 +101,10 @@ pub enum CompileError {
     TooManyRules,
 }
 
-/// Compiles access against a file system.
+/// Compiles rights to a plan of rules for a file system.
 ///
-/// The directory `own` is fully allowed, also in a hidden one, if a write root is or contains it. Files in `moved` get
-/// no rule around a hidden path.
+/// The directory `own` is fully allowed, also in a hidden one, if a write root is or contains it. Files in `moved`,
+/// which were hidden when the session began, get no rule around a hidden path.
 ///
 /// Fails for a path that is not canonical, a write root that is or contains a system directory, a root that is hidden
 /// or cannot be looked up, and more than [`MAX_RULES`] rules.

@@ -19,7 +19,7 @@ use crate::system::process;
 /// without a broker the call fails with `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
-/// Bounds the signals of all descendants, if a broker mediates signals.
+/// Asks the broker to bound the signals of all descendants. Does nothing if no broker mediates signals.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -29,14 +29,15 @@ pub fn fence() -> io::Result<()> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Processes in this process's Landlock domain and nested ones, as was verified.
+    /// `kill(-1)` reaches only processes in this process's Landlock domain and nested ones, as a test has shown.
     Domain,
-    /// Every process of the user, so that `kill(-1)` must never be called.
+    /// `kill(-1)` would reach every process of the user, so children are killed by their pids instead.
     Children,
 }
 
 impl Bound {
-    /// Enters the domain `signals`. [`Bound::Domain`] if signal 0 reached the process `outside` before and not after.
+    /// Enters the domain `signals`. Returns [`Bound::Domain`] if signal 0 reached the process `outside` only before
+    /// that.
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
@@ -78,15 +79,14 @@ pub fn reap_one(block: bool) -> Waited {
     }
 }
 
-/// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it, if
-/// any.
+/// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it.
 fn go_on(pid: pid_t, signal: c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
     process::detach(pid, signal);
 }
 
 /// Kills and reaps every descendant, and calls `ended` with the pid and wait status of each. `known` is a child to kill
-/// if `/proc` lists none, or 0.
+/// even if `/proc` lists none; 0 for no child.
 pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
     let mut block = false;
     loop {

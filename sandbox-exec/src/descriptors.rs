@@ -24,7 +24,7 @@ pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     Ok(numbers.iter().map(|&number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 
-/// Sets close-on-exec of the descriptors to `keep`.
+/// Closes every descriptor above 2 except those to `keep`, and sets close-on-exec on these.
 pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     let mut first = 3;
     let mut kept = keep.to_vec();
@@ -39,7 +39,7 @@ pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     keep.iter().try_for_each(|&descriptor| close_on_exec(descriptor))
 }
 
-/// Closes runs of numbers with one call each, which is faster.
+/// Closes descriptors, each run of successive numbers with one call, which is faster.
 pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
     let mut numbers: Vec<u32> = descriptors.map(IntoRawFd::into_raw_fd).map(RawFd::cast_unsigned).collect();
     numbers.sort_unstable();
@@ -51,7 +51,7 @@ pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
     }
 }
 
-/// Closes one by one if an old container profile denies `close_range(2)`.
+/// Closes the descriptors `first..=last`; one by one if an old container profile denies `close_range(2)`.
 fn close_range(first: u32, last: u32) -> io::Result<()> {
     match system::close_range(first, last) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {

@@ -33,13 +33,14 @@ pub struct Domain {
     rules: u32,
 }
 
-/// Open files of added rules. Closing costs a fifth of adding, so a process that others wait for closes them later.
+/// Files of added rules. To close one takes a fifth of the time to add one, so a process that others wait for does it
+/// later.
 #[derive(Debug, Default)]
 #[must_use = "it is for later"]
 pub(crate) struct Opened(Vec<File>);
 
 impl Opened {
-    /// Far below the usual limit of open files, 1024 (`getrlimit(2)`).
+    /// Maximum number of files that are kept open, far below the usual limit of 1024 (`getrlimit(2)`).
     const MOST: usize = 256;
 
     fn keep(&mut self, file: File) {
@@ -96,7 +97,7 @@ impl Domain {
         self.add_opened(rules, |rule| open_path(&rule.path, rule.named)).map(drop)
     }
 
-    /// A path gets no rule if one of its directories has become a link since.
+    /// Adds rules for canonical paths. A path gets no rule if one of its directories has become a link since.
     pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
         self.add_opened(rules, |rule| open_path(&rule.path, true))
     }
@@ -119,14 +120,14 @@ impl Domain {
         Ok(opened)
     }
 
-    /// Sets the number of rules, if another descriptor added some.
+    /// Sets the number of rules, if some were added through another descriptor.
     pub(crate) fn count(&mut self, rules: u32) {
         self.rules = rules;
     }
 
-    /// Builds a domain that only bounds signals and abstract unix sockets; `None` without scopes in the ABI.
+    /// Builds a domain that only bounds signals and abstract unix sockets; `None` if the ABI has no scopes.
     ///
-    /// A layer without file rights denies moving files between directories (EXDEV). So this one handles REFER and
+    /// A layer without file rights denies moving files between directories (EXDEV). So this domain handles REFER and
     /// allows it.
     pub fn of_scopes(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
@@ -150,12 +151,12 @@ impl Domain {
         self.rules
     }
 
-    /// Async-signal-safe. Needs `no_new_privs`.
+    /// Confines this thread to the domain, for good. Async-signal-safe. Needs `no_new_privs`.
     pub fn enter(&self) -> io::Result<()> {
         self.ruleset().map_or(Ok(()), system::landlock_restrict_self)
     }
 
-    /// `None` without Landlock.
+    /// Returns the descriptor of the ruleset; `None` without Landlock.
     pub(crate) fn ruleset(&self) -> Option<BorrowedFd<'_>> {
         self.ruleset.as_ref().map(AsFd::as_fd)
     }
@@ -169,7 +170,8 @@ fn abi(platform: Platform) -> ABI {
     i32::try_from(platform.abi).map_or(ABI::Unsupported, ABI::from)
 }
 
-/// In the full tier a network that is off is a private one, where all ports are the program's own.
+/// Creates a ruleset with all rights of the ABI; without ports in the full tier, where a network that is off is
+/// private.
 fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -183,7 +185,7 @@ fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, Ruleset
     ruleset.create()
 }
 
-/// `None` for a listed file that has gone, is out of reach or behind a link by now.
+/// Returns the opened file of a rule; `None` for a listed file that has gone, is out of reach or behind a link by now.
 ///
 /// A rule on a new link allows nothing.
 fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, DomainError> {
@@ -196,8 +198,8 @@ fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, Doma
     }
 }
 
-/// Adds a rule, for a directory unless the path was listed as a file or the kernel rejects that. False if none was
-/// needed: on a file, listing allows nothing.
+/// Adds a rule: for a directory, unless the path was listed as a file or the kernel rejects that. False if no rule was
+/// needed: on a file, the right to list allows nothing.
 fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI) -> io::Result<bool> {
     let add = |directory| match rights(rule.access, abi, directory).bits() {
         0 => Ok(false),
@@ -209,8 +211,7 @@ fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI)
     }
 }
 
-/// Opens a path with `O_PATH`. No link is followed: an agent that replaces a directory by one must not choose the next
-/// root.
+/// Opens a path with `O_PATH`. No link is followed: an agent that replaces a directory must not choose the next root.
 pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     if named {
@@ -245,7 +246,8 @@ fn is_behind_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// A file's rule with directory rights is an error (EINVAL, `landlock_add_rule(2)`).
+/// Returns an access as rights of the ABI. Directory rights on a file would be an error (EINVAL,
+/// `landlock_add_rule(2)`).
 fn rights(access: Access, abi: ABI, directory: bool) -> BitFlags<AccessFs> {
     let all = AccessFs::from_all(abi);
     let contents = AccessFs::ReadFile | AccessFs::Execute;

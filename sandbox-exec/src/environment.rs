@@ -156,11 +156,11 @@ const PREFIXES: &[&str] = &["LC_", "CONDA_", "PYENV_"];
 const CREDENTIAL_NAMES: &[&str] =
     &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "_AUTH", "COOKIE"];
 
-/// Prefixes and suffixes of names of credentials.
+// Suffixes and prefixes of names of credentials.
 const CREDENTIAL_ENDS: &[&str] = &["_KEY", "_PAT", "_SOCK"];
 const CREDENTIAL_BEGINNINGS: &[&str] = &["AWS_", "DBUS_", "SSH_", "GPG_", "KUBE"];
 
-/// Prefixes of the usual kinds of keys.
+/// Prefixes of the usual kinds of secret keys in values.
 const KEY_BEGINNINGS: &[&[u8]] = &[
     b"sk-",
     b"sk_live_",
@@ -186,11 +186,11 @@ const KEY_BEGINNINGS: &[&[u8]] = &[
     b"shpat_",
 ];
 
-/// Minimum length of such a key, which also has a digit, unlike names of directories.
+/// Minimum length of a secret key in bytes. A key also has a digit, unlike names of directories.
 const KEY_LENGTH: usize = 20;
 
-/// Variables of `ours` that pass, then those that are set. `temp` becomes `TMPDIR`; `is_of_temp` is true for paths in
-/// it.
+/// Returns the variables of a program: those of `ours` that pass, then those that are set. `temp` becomes `TMPDIR`;
+/// `is_of_temp` is true for paths in it.
 pub fn build(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     environment: &Environment,
@@ -215,8 +215,9 @@ pub fn build(
     all
 }
 
-/// Removes the private temp's paths from a value; `None` if nothing is left. Programs do not see the host's temp, and
-/// commands with less access may have created a search path's target. A home stays: programs need one.
+/// Removes paths in the private temp directory from a value; `None` if nothing is left. Programs do not see the host's
+/// temp directory, and commands with less access may have created what a search path names. `HOME` stays: programs need
+/// one.
 fn outside(name: &OsStr, value: &OsStr, is_of_temp: impl Fn(&Path) -> bool) -> Option<OsString> {
     let is_outside =
         |place: &&[u8]| !place.starts_with(b"/") || !is_of_temp(Path::new(OsStr::from_bytes(place)));

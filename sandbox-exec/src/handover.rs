@@ -19,13 +19,13 @@ use nix::unistd::Pid;
 use crate::mediate::Filter;
 use crate::system;
 
-/// Message for no filter. Numbers are sent as sums with [`FIRST`], since zero cannot be sent.
+/// Message that there is no filter. A listener's number is sent as a sum with [`FIRST`], since zero cannot be sent.
 const NONE: u64 = 1;
 const FIRST: u64 = NONE + 1;
 
 /// Channel for the number of the listener's descriptor.
 ///
-/// Not a pipe, for which the scheduler would give the processor to the reader, though the program continues.
+/// Not a pipe: after a write to one, the scheduler would run the reader at once, although the program has to go on.
 #[derive(Debug)]
 pub(crate) struct Handover(EventFd);
 
@@ -46,8 +46,8 @@ impl Handover {
         Ok(self.0.write(told).map(drop)?)
     }
 
-    /// Waits for the listener; `None` if there is no filter, or the program ended before. The broker closes no
-    /// descriptor until then.
+    /// Waits for the listener; `None` without a filter, or if the program has ended. Until then the broker closes
+    /// nothing.
     pub(crate) fn take(self, program: Pid) -> io::Result<Option<OwnedFd>> {
         // Adding to the shared table is harmless. SIGCHLD does not serve: it can be from another child, of
         // the image that this process had before exec.

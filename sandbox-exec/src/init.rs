@@ -46,7 +46,8 @@ pub(crate) struct Init<'a> {
 }
 
 impl Init<'_> {
-    /// `mapped` delivers a byte once init has its ids, `told` takes failures, and `meet` a byte from the program.
+    /// Runs init. `mapped` delivers a byte once init has its ids, `told` takes failures, `meet` a byte from the
+    /// program.
     pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd, rules: Awaited) -> ! {
         let failure = match self.begin(mapped, &told, meet, rules) {
             Ok(watched) => {
@@ -121,7 +122,8 @@ impl Init<'_> {
         LaunchedProgram { confinement, command, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
-    /// Must follow the last fork, since a process with threads must not fork.
+    /// Starts the mediator, and the thread that accepts connections to hosts. Must follow the last fork, since a
+    /// process with threads must not fork.
     fn mediate(
         &self,
         listener: Option<OwnedFd>,

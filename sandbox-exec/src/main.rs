@@ -98,7 +98,7 @@ use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, probe, self_test, system};
 
-/// This C library would request and return memory page by page: dozens of calls and faults in a start.
+/// Allocator of the musl build. musl's own takes memory page by page: dozens of calls and faults in a start.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
@@ -179,8 +179,7 @@ fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Res
     Ok(launch)
 }
 
-/// Reads the order of a program, which may be long in coming. Meanwhile no process of the same user may read this one's
-/// memory.
+/// Reads the order of a program. It may come late; meanwhile no process of the same user may read this one's memory.
 fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
     system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
     let mut orders = FrameReader::new(rights, Generation(0));
@@ -218,7 +217,7 @@ fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
     found.map(Into::into).map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
 }
 
-/// Hides a path under its own name; the compilation hides a link's target.
+/// Returns a path to hide, under its own name. The compilation also hides a link's target.
 fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;

@@ -4,7 +4,7 @@ use std::io;
 
 use nix::libc;
 
-/// Unmaps this process's pages of the program's code and constants, which a minor fault brings back.
+/// Unmaps the pages of this process's code and constants. A minor fault brings them back.
 ///
 /// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an idle worker's
 /// resident memory. Segments that were ever writable stay: relocated data would be lost.
@@ -15,7 +15,8 @@ pub fn release_startup_pages() -> io::Result<()> {
     result
 }
 
-/// Callback for the program, and then for its shared libraries, which are left alone.
+/// Callback for each loaded object. Releases the program, the first one, and ends the iteration before the shared
+/// libraries.
 ///
 /// # Safety
 ///
@@ -42,7 +43,7 @@ unsafe extern "C" fn release(
     1
 }
 
-/// A page at a border may belong to a writable neighbour, so only whole pages are released.
+/// Releases the whole pages of a segment. A page at a border may belong to a writable neighbour.
 fn release_segment(start: u64, length: u64) -> io::Result<()> {
     const PAGE: u64 = 4096;
     let from = start.next_multiple_of(PAGE);

@@ -21,7 +21,7 @@ pub enum Invocation {
     Run(Box<Options>),
     SelfTest {
         targets: Targets,
-        /// Network of this process; if it is on, tests of the network are left out.
+        /// Network of this process. If it is on, the acts against the network are left out.
         net: Network,
     },
     Probe,
@@ -33,12 +33,11 @@ pub enum Invocation {
 pub struct Options {
     pub rights_fd: Option<RawFd>,
     pub status_fd: Option<RawFd>,
-    /// Descriptor of the socket to the gateway.
     pub gateway_fd: Option<RawFd>,
     pub flags: Flags,
     pub allow_degraded: bool,
     pub tier: Option<TierChoice>,
-    /// Newest Landlock ABI to use.
+    /// Newest Landlock ABI to use; `None` for the kernel's.
     pub landlock_abi: Option<u32>,
     pub die_with_parent: bool,
     pub command: Vec<OsString>,

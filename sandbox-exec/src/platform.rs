@@ -25,10 +25,10 @@ use crate::system;
 
 pub const NEWEST_ABI: u32 = ABI::V9 as u32;
 
-/// The first ABI with signal scopes.
+/// First Landlock ABI with signal scopes.
 pub const SCOPES: u32 = ABI::V6 as u32;
 
-/// The first ABI that denies truncation.
+/// First Landlock ABI that denies truncation.
 pub const TRUNCATE: u32 = ABI::V3 as u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,23 +57,22 @@ impl Platform {
         self.no_seccomp.is_none()
     }
 
-    /// Never raises the ABI.
+    /// Limits the Landlock ABI to `abi`. Never raises it.
     #[must_use]
     pub fn lowered(self, abi: Option<u32>) -> Self {
         Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
     }
 
-    /// True if the broker mediates calls in this tier.
     pub fn mediates(self, tier: Tier) -> bool {
         self.seccomp() && self.listener && tier != Tier::FloorUnmediated
     }
 
-    /// True if the signals of programs and their commands are bounded.
+    /// True if a layer bounds the signals of programs and their commands.
     fn bounds_signals(self, tier: Tier) -> bool {
         self.abi >= SCOPES || self.mediates(tier)
     }
 
-    /// Sentences about missing layers without which a start fails, unless degraded.
+    /// Returns sentences about missing layers without which a start fails, unless it may be degraded.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then(|| no_landlock(tier, self.no_landlock));
         let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then(|| NO_BOUND.to_owned());

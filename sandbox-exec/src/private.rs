@@ -1,6 +1,6 @@
 //! Shared memory and terminals that no program outside of this container can reach.
 //!
-//! The full tier mounts its own. In the floor a right in `/dev/shm` or `/dev/pts` covers every segment and every
+//! The full tier mounts its own. In the floor tier a right in `/dev/shm` or `/dev/pts` covers every segment and every
 //! terminal there, and Landlock cannot tell those that the program makes from others. So each directory is granted only
 //! if all of these are known:
 //!
@@ -44,7 +44,7 @@ const MACHINES_OWN: &str = "it is this machine's, which other programs use";
 struct PrivatePlace {
     path: &'static str,
     name: &'static str,
-    /// Names that are always in the directory.
+    /// Names of entries that every such directory has.
     always: &'static [&'static str],
     born: fn(&Path) -> io::Result<SystemTime>,
     rules: &'static [(&'static str, Access)],
@@ -76,7 +76,7 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    /// Leaves out directories that the access already grants or hides.
+    /// Finds the private directories. Leaves out those that the rights already grant or hide.
     pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
@@ -99,14 +99,14 @@ impl Private {
         self.places.iter().flat_map(|place| place.rules.iter().copied())
     }
 
-    /// The directory for shared memory, if it is private.
+    /// Returns the directory for shared memory, if it is private.
     pub(crate) fn memory(&self) -> impl Iterator<Item = PathBuf> {
         self.places.iter().map(|place| place.path).filter(|path| *path == MEMORY).map(PathBuf::from)
     }
 }
 
 impl PrivatePlace {
-    /// `first` is the container's start, `own` the program's terminal. The error is a reason.
+    /// Fails with a reason if the directory is not private. `first` is the container's start; `own` is its terminal.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
@@ -122,7 +122,7 @@ impl PrivatePlace {
         }
     }
 
-    /// A name in the directory that is neither always there nor the program's terminal.
+    /// Returns the name of an entry that is neither always there nor the program's terminal, if there is one.
     fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
         for entry in fs::read_dir(self.path)? {
             let entry = entry?;
@@ -135,14 +135,14 @@ impl PrivatePlace {
     }
 }
 
-/// True if the path is granted by name, or a part is hidden, which a rule for the whole would reveal.
+/// True if the rights grant the path by name, or hide a part of it, which a rule for the whole would reveal.
 fn is_decided(rights: &Rights, path: &str) -> bool {
     let place = WirePath::from(path);
     let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// True if unknown.
+/// True if this pid namespace is the machine's own, or if that is unknown.
 fn is_machines_own() -> bool {
     static IS_ITS_OWN: OnceLock<bool> = OnceLock::new();
     let look =
@@ -150,7 +150,7 @@ fn is_machines_own() -> bool {
     *IS_ITS_OWN.get_or_init(look)
 }
 
-/// Earliest possible start of the first process of a container's pid namespace.
+/// Returns the earliest possible start of the first process of this pid namespace. Fails with a reason.
 fn first_process() -> Result<SystemTime, &'static str> {
     const UNKNOWN: &str = "when this container began cannot be told";
     let stat = fs::read("/proc/1/stat").map_err(|_| UNKNOWN)?;
@@ -163,7 +163,7 @@ fn first_process() -> Result<SystemTime, &'static str> {
     SystemTime::now().checked_sub(age + tick).ok_or(UNKNOWN)
 }
 
-/// Start time since boot: field 22 in clock ticks (`proc_pid_stat(5)`).
+/// Returns a process's start time since boot, field 22 in clock ticks (`proc_pid_stat(5)`); `None` if it is malformed.
 fn started(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let ticks: u64 = after_name.split(' ').nth(19)?.parse().ok()?;

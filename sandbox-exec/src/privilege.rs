@@ -9,7 +9,7 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresg
 
 use crate::system;
 
-/// Neither execution as uid 0, a changed uid nor ambient capabilities give capabilities; all locked
+/// Securebits by which neither execution as uid 0, a changed uid nor ambient capabilities give capabilities; all locked
 /// (linux/securebits.h, `capabilities(7)`).
 const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NOROOT_LOCKED
@@ -19,7 +19,7 @@ const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) as c_ulong;
 
-/// Number of bits of the sets, beyond the last capability of any kernel.
+/// Number of bits of a capability set, beyond the last capability of any kernel.
 const CAPABILITY_BITS: c_ulong = 64;
 
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +33,9 @@ pub enum PrivilegeError {
     Left(&'static str),
 }
 
-/// Switches to another user without other groups, for good: root does for another user's project.
+/// Switches to another user without other groups, for good. Root does this for another user's project.
 ///
-/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: this restores
+/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's. This restores
 /// dumpability, since the process holds no secret yet. The change also resets the parent-death signal. The bounding set
 /// is emptied first, while the process is root.
 pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
@@ -50,7 +50,7 @@ pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     system::make_dumpable()
 }
 
-/// A core dump would contain data that the program read.
+/// Limits core dumps to no bytes: a dump would contain data that the program read.
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
@@ -58,7 +58,8 @@ pub fn no_core_dumps() -> io::Result<()> {
 /// First Linux that counts processes by user namespace (`user_namespaces(7)`). Earlier ones count all of the user's.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Bounds the processes and threads in this user namespace. `None` if the bound does not hold: the kernel exempts root.
+/// Bounds the number of processes and threads in this user namespace. Returns the bound; `None` if it does not hold:
+/// older kernels count other processes, and the kernel exempts root.
 pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
     if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
         return Ok(None);
@@ -81,7 +82,7 @@ pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     clear_capabilities()
 }
 
-/// Other threads keep their sets.
+/// Empties the capability sets of this thread. Other threads keep theirs.
 pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     caps::clear(None, CapSet::Ambient).map_err(capabilities("clear a capability set"))?;
@@ -110,7 +111,7 @@ pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     Ok(done)
 }
 
-/// True if the process may empty the bounding set, which children inherit.
+/// Empties the bounding set, which children inherit. False if the process may not do that.
 pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
         .map_err(|source| PrivilegeError::Capabilities { act: "read the capabilities", source })?;
@@ -120,8 +121,8 @@ pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     Ok(may)
 }
 
-/// Each drop makes new credentials, so each capability is checked first. By number, since the kernel may have
-/// capabilities that no library names.
+/// Drops each capability from the bounding set. Each drop makes new credentials, so each is checked first. The
+/// loop is over numbers, since the kernel may have capabilities that no library names.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
         if !system::may_bound(capability) {

@@ -22,7 +22,7 @@ use crate::compile::DEVICES;
 use crate::modes::permitted_by_mode;
 use crate::system::file;
 
-/// Asks if a file could be executed (execveat(2)). `EINVAL` before Linux 6.14.
+/// Flag by which execveat(2) only asks if a file could be executed. `EINVAL` before Linux 6.14.
 const EXECVE_CHECK: c_int = 0x1_0000;
 
 pub fn run(probes: impl BufRead, out: &mut impl Write) -> io::Result<()> {
@@ -103,7 +103,7 @@ fn acts_when_opened(path: &Path, meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Tries a stream first; for a datagram socket the kernel reports another type. Does not wait for a full queue.
+/// Connects to a unix socket, as a stream first: for others the kernel reports another type. Waits for no full queue.
 fn connect(path: &WirePath) -> Result<(), ProbeFailure> {
     if !fs::metadata(path)?.file_type().is_socket() {
         return Err(ProbeFailure::Untried("it is no socket"));

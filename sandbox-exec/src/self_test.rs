@@ -1,5 +1,5 @@
-//! Forbidden acts for `doctor`, tried by this process: run it *inside* a confinement, and outside as the control. Each
-//! is harmless if it succeeds.
+//! Forbidden acts for `doctor`, tried by this process. They are run *inside* a confinement, and outside as the control.
+//! Each is harmless if it succeeds.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -44,7 +44,7 @@ pub fn run(targets: &Targets, net: &Network, out: &mut impl Write) -> io::Result
     out.flush()
 }
 
-/// Errors of allowed acts whose object is missing, as in a `/dev` or `/tmp` of its own.
+/// Errors that count as denials: the object of the act is missing, as in a `/dev` or `/tmp` of the sandbox's own.
 const ABSENT: &[(&str, c_int)] = &[
     ("write the home", libc::ENOENT),
     ("open /dev/tty", libc::ENXIO),
@@ -121,7 +121,7 @@ fn reach(address: IpAddr) -> io::Result<()> {
     UdpSocket::bind((own, 0))?.connect((address, 9))
 }
 
-/// Counts an error that comes after the permission as success.
+/// Returns a function that counts the error `errno` as success, since it comes after the check of permission.
 fn allow(errno: c_int) -> impl Fn(io::Error) -> io::Result<()> {
     move |error| {
         if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }

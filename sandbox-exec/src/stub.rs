@@ -29,8 +29,8 @@ impl Stub {
         Self { init, alive: true, progress, met, group }
     }
 
-    /// Waits for the end of the program and its descendants; returns the exit status. Fails if it was not started.
-    /// Keeps the socket to the gateway until the program has started: the floor tier may need it.
+    /// Waits for the end of the program and its descendants. Returns the exit status; fails if the program was not
+    /// started. Keeps the socket to the gateway until the program has started: the floor tier may need it.
     pub(crate) fn watch(
         mut self,
         gateway: &mut Option<OwnedFd>,
@@ -65,7 +65,7 @@ impl Stub {
         }
     }
 
-    /// Pid of the program in this pid namespace.
+    /// Returns the program's pid in this pid namespace.
     fn meet(&self) -> Result<u32, Failure> {
         let mut byte = [0];
         let mut data = [IoSliceMut::new(&mut byte)];
@@ -80,7 +80,7 @@ impl Stub {
         pid.ok_or_else(|| Stage::Broker.failed("the program did not say who it is"))
     }
 
-    /// Returns the exit status of init. At SIGTERM or SIGHUP, kills init and returns 128 + the signal's number.
+    /// Waits for init, and returns its exit status. SIGTERM or SIGHUP kill init, and give 128 + the signal's number.
     fn wait(&mut self) -> u8 {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
@@ -98,7 +98,7 @@ impl Stub {
         }
     }
 
-    /// `None` if `flags` forbid waiting and init runs.
+    /// Reaps init, and returns its exit status; `None` if `flags` forbid waiting and init runs.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {

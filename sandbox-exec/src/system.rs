@@ -22,21 +22,21 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::utsname::uname;
 use seccompiler::sock_filter;
 
-/// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
+/// Flag that asks for the version of Landlock: `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 
-/// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
+/// Type of a rule on a path: `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// First two numbers of the running Linux (`uname(2)`).
+/// Returns the first two numbers of the running Linux (`uname(2)`); `None` if they cannot be read.
 pub fn release() -> Option<(u32, u32)> {
     let name = uname().ok()?;
     let mut numbers = name.release().to_str()?.split(|byte: char| !byte.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// `landlock_create_ruleset(2)`: `ENOSYS` if the kernel has none, `EOPNOTSUPP` if it is off, or the answer of a filter
-/// above.
+/// Returns the ABI of Landlock (`landlock_create_ruleset(2)`). Fails with `ENOSYS` if the kernel has none, `EOPNOTSUPP`
+/// if it is off, or the answer of another seccomp filter.
 pub fn landlock_abi() -> Result<u32, Errno> {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
     let version = unsafe {
@@ -50,7 +50,7 @@ pub fn landlock_abi() -> Result<u32, Errno> {
     Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
-/// Checks that the kernel accepts seccomp programs, by a null pointer (`seccomp(2)`). Any answer but `EFAULT` is the
+/// Checks by a null pointer that the kernel accepts seccomp programs (`seccomp(2)`). Any answer but `EFAULT` is an
 /// error.
 pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
@@ -91,20 +91,20 @@ pub(crate) fn landlock_add_path(
     })
 }
 
-/// `struct landlock_path_beneath_attr` of linux/landlock.h.
+/// Rule on a path: `struct landlock_path_beneath_attr` of linux/landlock.h.
 #[repr(C, packed)]
 struct PathBeneath {
     allowed_access: u64,
     parent_fd: libc::c_int,
 }
 
-/// Async-signal-safe. `no_new_privs` must be set.
+/// Confines this thread to a ruleset. Async-signal-safe. `no_new_privs` must be set.
 pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes a descriptor and no flags, touches no memory of this process.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
 }
 
-/// Async-signal-safe. `no_new_privs` must be set.
+/// Attaches a seccomp program to this thread. Async-signal-safe. `no_new_privs` must be set.
 pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
     let length = u16::try_from(instructions.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let program = libc::sock_fprog { len: length, filter: instructions.as_ptr().cast_mut().cast() };
@@ -112,7 +112,7 @@ pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
-/// Sets the attribute. Async-signal-safe.
+/// Sets `no_new_privs` for this thread. Async-signal-safe.
 pub fn set_no_new_privs() -> io::Result<()> {
     Ok(prctl::set_no_new_privs()?)
 }
@@ -127,25 +127,25 @@ pub fn set_name(name: &CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// `signal` comes at the end of the *thread* that made this process.
+/// Makes the kernel send `signal` to this process at the end of the *thread* that created it.
 pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
-/// No core, and root's `/proc/self`. execve(2) undoes this.
+/// Makes this process non-dumpable: no core, and root's `/proc/self`. execve(2) undoes this.
 pub fn make_undumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
 }
 
-/// After [`make_undumpable`] or a change of ids.
+/// Makes this process dumpable, after [`make_undumpable`] or a change of ids.
 pub fn make_dumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
 }
 
-/// Readable at the process's end, close-on-exec (`pidfd_open(2)`, Linux 5.3).
+/// Opens a pidfd, which is readable at the process's end, close-on-exec (`pidfd_open(2)`, Linux 5.3).
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, 0)?)
 }
@@ -161,7 +161,7 @@ pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, E
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// The lowest free number from `lowest` on, close-on-exec (`F_DUPFD_CLOEXEC(2const)`).
+/// Duplicates a descriptor to the lowest free number from `lowest` on, close-on-exec (`F_DUPFD_CLOEXEC(2const)`).
 pub(crate) fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let number = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
@@ -196,13 +196,13 @@ pub(crate) fn reset_action(signal: Signal) -> nix::Result<()> {
     unsafe { sigaction(signal, &default) }.map(drop)
 }
 
-/// Without exit handlers or destructors.
+/// Ends this process without exit handlers or destructors.
 pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code.into()) }
 }
 
-/// `no_new_privs` must be set.
+/// Attaches a seccomp program, and returns its listener. `no_new_privs` must be set.
 pub(crate) fn attach_with_listener(
     instructions: &[libc::sock_filter],
     flags: libc::c_ulong,
@@ -221,19 +221,19 @@ pub(crate) fn set_securebits(bits: libc::c_ulong) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, bits, 0, 0, 0) }.into())
 }
 
-/// True unless the bounding set surely lacks the capability (`PR_CAPBSET_READ(2const)`).
+/// True if the bounding set has the capability, or if that is unknown (`PR_CAPBSET_READ(2const)`).
 pub(crate) fn may_bound(capability: libc::c_ulong) -> bool {
     // SAFETY: a prctl with integer arguments.
     unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) != 0 }
 }
 
-/// `EINVAL` beyond the kernel's last capability (`PR_CAPBSET_DROP(2const)`).
+/// Drops a capability from the bounding set. `EINVAL` beyond the kernel's last capability (`PR_CAPBSET_DROP(2const)`).
 pub(crate) fn drop_bound(capability: libc::c_ulong) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into())
 }
 
-/// Fails if another session has the terminal (`TIOCSCTTY`).
+/// Makes a terminal the controlling one. Fails if another session has it (`TIOCSCTTY`).
 pub(crate) fn control_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes an integer argument; 0 means not to steal it.
     check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
@@ -254,11 +254,11 @@ pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
 pub struct Received {
     pub length: usize,
     pub descriptors: Vec<OwnedFd>,
-    /// True if neither bytes nor descriptors are missing.
+    /// True if the message has all its bytes and descriptors.
     pub is_whole: bool,
 }
 
-/// Takes the next message without waiting (`recvmsg(2)`). Unlike nix, it owns every descriptor that the kernel
+/// Takes the next message without waiting (`recvmsg(2)`). Unlike nix, this owns every descriptor that the kernel
 /// installed, also those of a message that was cut off.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Errno> {
     // Room for as many descriptors as a message can carry, `SCM_MAX_FD` of net/scm.h, aligned as its header wants it.
@@ -281,8 +281,8 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Err
 #[allow(clippy::unnecessary_cast, reason = "the length is narrower where the C library is musl")]
 fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     let mut owned = Vec::new();
-    // SAFETY: the control data are what the kernel wrote, as long as it says; each number is of a descriptor that it has just
-    // made, and nothing else knows of it.
+    // SAFETY: the control data are what the kernel wrote, as long as it says. Each number is of a descriptor that it
+    // has just made, and nothing else knows of it.
     unsafe {
         let mut part = libc::CMSG_FIRSTHDR(header);
         while let Some(found) = part.as_ref() {
@@ -310,7 +310,7 @@ pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The kernel reads 32 bits; the C library's type differs.
+/// Converts a command of ioctl(2) to the C library's type. The kernel reads 32 bits.
 pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
     #[cfg(target_env = "musl")]
     return command.cast_signed();

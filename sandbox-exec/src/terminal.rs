@@ -8,16 +8,17 @@ use ipc::confinement::Tier;
 
 use crate::system;
 
-/// Makes the terminal the session's controlling one (`TIOCSCTTY`, `ioctl_tty(2)`), unless one of both is taken.
+/// Makes the terminal the session's controlling one (`TIOCSCTTY`, `ioctl_tty(2)`). Fails if one of both is taken.
 pub fn take_control() -> io::Result<()> {
     let terminal = own().ok_or_else(|| io::Error::other("none of descriptors 0, 1 and 2 is a terminal"))?;
     system::control_terminal(terminal)
 }
 
-/// Path in the full tier's tree.
+/// Path of the program's terminal in the full tier.
 pub(crate) const OWN_NAME: &str = "/dev/console";
 
-/// `/dev/tty`, the opener's controlling terminal (tty(4)), and the terminal's own path, to which `/dev/stderr` leads.
+/// Returns `/dev/tty`, the opener's controlling terminal (tty(4)), and the terminal's own path, to which `/dev/stderr`
+/// leads.
 pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     let own = match tier {
         Tier::Full => Some(OWN_NAME.into()),

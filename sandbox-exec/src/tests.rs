@@ -1,4 +1,4 @@
-//! Waits in tests. A condition may be late, since another test's forked child keeps every socket open until it
+//! Waits in tests. A condition may come true late, since another test's forked child keeps every socket open until it
 //! executes.
 
 use std::time::{Duration, Instant};

@@ -18,20 +18,20 @@ use nix::sys::statfs::{
 use self::candidates::Candidates;
 use crate::compile::MAX_RULES;
 
-/// Tests implement this with plain data.
+/// File system as the compilation of rules sees it. Tests implement it with plain data.
 pub trait Tree {
-    /// Too many entries are an error ([`io::ErrorKind::FileTooLarge`]).
+    /// Lists a directory. Too many entries are an error ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
-    /// Does not follow a final link.
+    /// Returns the identity of a file. Does not follow a final link.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
-    /// Without symbolic links, as far as it exists.
+    /// Path without symbolic links, as far as it exists.
     pub path: Cow<'p, Path>,
-    /// Identity of the requested file, without following a final link.
+    /// Identity of the requested file, without following a final link; `None` if it does not exist.
     pub identity: Option<Identity>,
 }
 
@@ -59,7 +59,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// The same under all names of a file.
+/// Identity of a file, the same under all of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub device: u64,
@@ -67,8 +67,8 @@ pub struct Identity {
     pub directory: bool,
 }
 
-/// Maximum number of listed entries: a program can make millions around a hidden path. Exceeds [`MAX_RULES`], since
-/// links need no rules.
+/// Maximum number of entries that are listed: a program can make millions around a hidden path. Exceeds [`MAX_RULES`],
+/// since links need no rules.
 const MOST_ENTRIES: usize = 5 * MAX_RULES;
 
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ impl Tree for Host {
 }
 
 impl Host {
-    /// Replaces each name in a path without links by the listed name.
+    /// Replaces each name in a path without links by the name that its directory lists.
     fn as_listed(&self, path: &Path) -> PathBuf {
         path.iter().fold(PathBuf::new(), |place, name| {
             let asked = place.join(name);
@@ -137,7 +137,7 @@ impl Host {
         })
     }
 
-    /// Resolves links; the directory may be missing.
+    /// Resolves the links of a directory's path, and lists the directory, which may be missing.
     fn directory(&self, path: &Path) -> Rc<Known> {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -159,7 +159,7 @@ impl Host {
 }
 
 impl Known {
-    /// Returns the path with the listed name, and the metadata if it exists.
+    /// Returns the path with the listed name, and the metadata; `None` if nothing exists there.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),
@@ -196,13 +196,14 @@ fn list(directory: &Path, most: usize) -> io::Result<Vec<Entry>> {
     Ok(listed)
 }
 
-/// From linux/magic.h; not every C library defines it.
+/// Magic number of XFS (linux/magic.h); not every C library defines it.
 pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
 /// File systems whose lists have the inode numbers of `stat`.
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// FUSE and vfat invent numbers; overlays list those of a lower layer.
+/// True if a directory's list has the inode numbers of `stat`. FUSE and vfat invent numbers; overlays have a lower
+/// layer's.
 fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     match statfs(directory).map(|found| found.filesystem_type()) {
@@ -284,7 +285,7 @@ pub(crate) mod tests {
         Host { listed: RefCell::new(listed), ..Host::default() }
     }
 
-    /// Imitates a file system that folds case.
+    /// Lists the entries under other names, like a file system that folds case.
     #[test]
     fn what_is_listed_under_another_name_is_found_under_that() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Bounds on the resources of a group's processes (`cgroups(7)`, version 2).
 //!
-//! The kernel enables no controller for groups whose parent has a process of its own. The broker may divide such a
-//! parent if an attribute marks it as delegated. Ownership does not suffice: in another parent, a program would escape
-//! its user's bounds on the broker's group.
+//! The kernel enables controllers only for groups whose parent has no process of its own. The broker enables them only
+//! in a parent that an attribute marks as delegated. Ownership does not suffice: in another parent, a program would
+//! escape its user's bounds on the broker's group.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
 }
 
-/// Enables a controller for `parent`'s groups. Never disabled, since other brokers may use it.
+/// Enables a controller for `parent`'s groups. It is never disabled, since other brokers may use it.
 fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     let path = parent.join("cgroup.subtree_control");
     if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
@@ -48,7 +48,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Creates plain files; the kernel's reaction is not tested here.
+    /// Creates plain files in the place of a group's. The kernel's reaction is not tested.
     fn parent(enabled: &str, files: &[&str]) -> tempfile::TempDir {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("group")).unwrap();

@@ -72,10 +72,10 @@ pub struct CommandSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainAccess {
     Standing,
-    /// All access except the network: the command declared that it needs none.
+    /// All access of the worker except the network: the command declared that it needs none.
     Offline,
-    /// For a command that declared that it only reads. It can write only its temp directory and the null device, and
-    /// has no network but one granted by name.
+    /// Access of a command that declared that it only reads. It can write only its temp directory and the null device,
+    /// and has no network but one granted by name.
     Read {
         temp: PathBuf,
         /// Network that the command may use, at most the worker's.
@@ -85,10 +85,10 @@ pub enum DomainAccess {
 
 #[derive(Debug)]
 pub struct Running {
-    /// Standard output and error of the command, in order. Nonblocking.
+    /// Pipe with the command's standard output and error, in order. Nonblocking.
     pub output: OwnedFd,
-    /// Four bytes once the command *and all its descendants* have ended ([`Ending::from_bytes`]), then end of file. End
-    /// of file alone: the reaper was killed. Nonblocking.
+    /// Pipe with four bytes once the command *and all its descendants* have ended ([`Ending::from_bytes`]). If it ends
+    /// without them, the reaper was killed. Nonblocking.
     pub status: OwnedFd,
     reaper: Option<Pid>,
 }
@@ -162,7 +162,7 @@ impl CommandDomain {
         Ok(running)
     }
 
-    /// Seccomp program of a command with less access than its worker.
+    /// Returns the seccomp program of a command with less access than its worker; `None` with the same access.
     fn filter(&self, access: &DomainAccess) -> Option<CommandFilter> {
         let policy = |net| Policy::of(net, self.platform, self.tier);
         match (access, self.net.reaches_out()) {
@@ -229,12 +229,11 @@ impl Ending {
     }
 }
 
-/// Bit of the status of a command that was never executed: the exit code is the stage's, bits 16–23 are the error
+/// Bit in the status of a command that was never executed; bits 8–15 are then the stage's code, bits 16–23 the error
 /// number.
 const NOT_STARTED: i32 = 1 << 30;
 
-/// Kills and reaps this process's children except `reapers`: orphans of a killed reaper. Finds none if `/proc` cannot
-/// be read.
+/// Kills and reaps this process's children except `reapers`: orphans of a killed reaper. Finds none without `/proc`.
 pub fn end_orphans(reapers: &[u32]) {
     while let Ok(mut orphans) = children() {
         orphans.retain(|pid| !reapers.contains(&pid.cast_unsigned()));
@@ -267,7 +266,7 @@ pub fn deny_execution() -> io::Result<()> {
     Program::no_execution().attach()
 }
 
-/// Makes this process non-dumpable, first of all, since execve(2) resets it.
+/// Makes this process non-dumpable. Must be called first of all, since execve(2) has reset that.
 pub fn make_undumpable() -> io::Result<()> {
     crate::system::make_undumpable()
 }

@@ -40,7 +40,7 @@ pub fn reap() -> ExitCode {
     code.into()
 }
 
-/// Takes the descriptors of its worker, and makes this process non-dumpable.
+/// Takes the descriptors that the worker passed, and makes this process non-dumpable.
 fn inherit() -> Result<[OwnedFd; 4], Failed> {
     system::make_undumpable().map_err(at(Stage::Descriptors))?;
     system::set_name(c"reaper");
@@ -92,8 +92,8 @@ pub(super) fn at<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failed {
     move |error| Failed(stage, error.into())
 }
 
-/// Waits until the command has ended, and returns true; or until SIGTERM, from the worker or by its death. Both signals
-/// are blocked, so none is lost.
+/// Waits for the end of the command. True if it has ended; false after SIGTERM, which the worker or its death sends.
+/// Both signals are blocked, so none is lost.
 fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) -> bool {
     let awaited = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGTERM]);
     loop {

@@ -20,9 +20,9 @@ const LONGEST: u64 = 16 << 20;
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Request {
     pub(super) worker: pid_t,
-    /// False if the domain's descriptor is unused, without Landlock.
+    /// True if the descriptor for the command's domain is used; false without Landlock.
     pub(super) has_domain: bool,
-    /// False if the descriptor of the domain with scopes is unused.
+    /// True if the descriptor for the domain with scopes alone is used; false if Landlock has no scopes.
     pub(super) has_signals: bool,
     pub(super) filter: Option<CommandFilter>,
     cwd: WirePath,
@@ -80,7 +80,7 @@ impl Request {
         })
     }
 
-    /// A short request fits into the pipe at once.
+    /// Sends the request. The pipe takes a short one at once.
     pub(super) fn send(&self, pipe: OwnedFd) -> io::Result<()> {
         File::from(pipe).write_all(&serde_json::to_vec(self)?)
     }

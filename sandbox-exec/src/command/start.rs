@@ -1,7 +1,7 @@
 //! Start of a reaper: the worker's own image with exactly the descriptors that it needs.
 //!
-//! It is already in the worker's domain, under a name that cannot be replaced. It gets no variable of a dynamic loader
-//! (ld.so(8)): a command may write where libraries would be looked up.
+//! The reaper is in the worker's domain from the start, and its image has a name that cannot be replaced. It gets no
+//! variable of a dynamic loader (ld.so(8)): a command may write where libraries would be looked up.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -27,15 +27,11 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Number of [`Given::status`] in the reaper; the command has 0 to 2.
+    // Numbers of the descriptors in the reaper; those of the command are 0 to 2.
     pub(super) const STATUS: RawFd = 3;
-    /// Number of [`Given::request`].
     pub(super) const REQUEST: RawFd = 4;
-    /// Number of [`Given::domain`].
     pub(super) const DOMAIN: RawFd = 5;
-    /// Number of [`Given::signals`].
     pub(super) const SIGNALS: RawFd = 6;
-    /// First number after these.
     const FREE: RawFd = 7;
 
     fn by_number(&self) -> [(RawFd, BorrowedFd<'_>); 7] {
@@ -64,7 +60,8 @@ pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     Ok(posix_spawn(IMAGE, &actions, &signals()?, &arguments, &environment()?)?)
 }
 
-/// Blocks all signals: a reaper waits for those that concern it. An ignored SIGCHLD is not queued.
+/// Returns attributes that block all signals, since a reaper waits for some, and reset SIGCHLD, which is not queued
+/// while it is ignored.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;

@@ -12,14 +12,14 @@ use crate::tree::{Identity, Tree};
 
 pub(super) struct Exceptions<'a> {
     hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
-    /// Directories with a hidden path or `/dev`, at any depth.
+    /// Directories that contain a hidden path or `/dev`, at any depth.
     ancestors: HashSet<OsString>,
-    /// Devices by inode number, of files that are hidden or were when the session began.
+    /// Device numbers, by inode number, of files that are hidden, or were hidden when the session began.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Exceptions<'a> {
-    /// Enters each hidden path under its own name and the resolved one, and the files `moved` by identity.
+    /// Enters each hidden path under its own name and its resolved one, and the files `moved` by device and inode.
     pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
@@ -50,7 +50,7 @@ impl<'a> Exceptions<'a> {
         Self { hidden, ancestors, files }
     }
 
-    /// Innermost hidden path that is or contains `path`.
+    /// Returns the innermost hidden path that is or contains `path`, if there is one.
     pub(super) fn holding<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let found =
             iter::once(path.as_os_str()).chain(above(path)).find(|place| self.hidden.contains_key(*place));

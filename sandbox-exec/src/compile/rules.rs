@@ -12,17 +12,17 @@ pub struct Access(u8);
 
 impl Access {
     const NOTHING: Self = Self(0);
-    /// Names can be listed.
+    /// Right to list names.
     pub const LIST: Self = Self(1);
-    /// Contents can be read and executed.
+    /// Right to read and execute contents.
     pub const READ: Self = Self(2);
-    /// Everything can be changed.
+    /// Right to change everything.
     pub const WRITE: Self = Self(4);
-    /// A device can be read and written.
+    /// Right to read and write a device.
     pub const DEVICE: Self = Self(8);
-    /// A directory of devices.
+    /// Rights on a directory of devices.
     pub const TERMINALS: Self = Self(1 | 8);
-    /// A read root: names and contents.
+    /// Rights on a read root: names and contents.
     pub const TREE: Self = Self(1 | 2);
     pub const ALL: Self = Self(1 | 2 | 4);
 
@@ -47,9 +47,9 @@ impl BitOr for Access {
 pub struct PathRule {
     pub path: PathBuf,
     pub access: Access,
-    /// True if the path was requested, and so has to exist. Others were listed, and may vanish.
+    /// True if the path was requested, and so has to exist. Other paths were listed, and may have vanished.
     pub named: bool,
-    /// True for a file in a listing, which saves a lookup.
+    /// True if a listing showed that the path is a file, which saves a lookup.
     pub file: bool,
 }
 
@@ -59,7 +59,7 @@ impl PathRule {
     }
 }
 
-/// Rules by canonical path, compared by bytes, since comparing components costs twenty times as much.
+/// Rules by canonical path. Paths are compared by bytes: comparing components costs twenty times as much.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     all: Vec<PathRule>,
@@ -88,7 +88,7 @@ impl Rules {
         self.all.len()
     }
 
-    /// Leaves out rules that allow no more than those of the directories above.
+    /// Returns the rules without those that allow no more than the rules of the directories above.
     pub(super) fn needed(self) -> Vec<PathRule> {
         let Self { all, places } = self;
         let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);
@@ -98,7 +98,7 @@ impl Rules {
     }
 }
 
-/// The directories above a canonical path, the innermost first.
+/// Returns the directories above a canonical path, the innermost first.
 pub(super) fn above(path: &Path) -> impl Iterator<Item = &OsStr> {
     let bytes = path.as_os_str().as_bytes();
     let slashes = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);

@@ -39,7 +39,7 @@ struct Acceptor {
     rests_until: Option<Instant>,
 }
 
-/// Starts the thread with the signals of the calling thread. It drops every capability.
+/// Starts the thread, which has the calling thread's signal mask and drops every capability.
 pub(crate) fn start(
     entrances: Entrances,
     hosts: Arc<NamedHosts>,
@@ -144,8 +144,8 @@ impl Acceptor {
     }
 }
 
-/// `None` if no connection is left. Fails without a descriptor or memory for another; ignores errors of a connection
-/// itself.
+/// Returns the accepted connection; `None` if there is none, or it has failed itself. Fails if no descriptor or memory
+/// is left for another connection.
 pub(super) fn accepted<T>(accepted: io::Result<T>) -> io::Result<Option<T>> {
     match accepted {
         Err(error)

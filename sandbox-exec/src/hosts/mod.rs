@@ -32,20 +32,20 @@ pub(crate) use acceptor::start;
 pub use names::NamedHosts;
 pub(crate) use names::Permission;
 
-/// Address of the program's end of the pair.
+/// Address of the program's end of the pair of network devices.
 pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// Address of the other end.
+/// Address of the other end of the pair, at which the resolver answers.
 pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// First placeholder address of hosts, of 198.19.0.0/16.
+/// First placeholder address of hosts; their range is 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
 /// Placeholder address of the gateway's proxy ([`ipc::gateway::PROXY`]).
 pub(crate) const OF_PROXY: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 
-/// Ports at which a person may be asked about other hosts: web, ssh, git, common databases and test servers. Their
-/// other ports are denied at once.
+/// Ports at which the user may be asked about hosts that are not on the list: web, ssh, git, common databases and test
+/// servers. Connections to other ports of such hosts are denied at once.
 const ASKED: [u16; 12] = [22, 80, 443, 3000, 3306, 5000, 5432, 6379, 8000, 8080, 8443, 9418];
 
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) struct Entrances {
 }
 
 pub(crate) trait Arrivals: Debug + Send + Sync {
-    /// Returns the host of a connection, if it may be reached.
+    /// Returns the host and port of a connection; `None` if the connection may not be passed on.
     fn arrival(&self, connection: &TcpStream) -> Option<Arrival>;
 }
 

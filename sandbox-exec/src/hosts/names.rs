@@ -11,16 +11,16 @@ use super::{OF_HOSTS, OF_PROXY, OWN, RESOLVER, ports};
 /// Maximum number of names that have an address at a time.
 const MOST: usize = 4096;
 
-/// Maximum number of other names that a person is asked about.
+/// Maximum number of names beyond the list that the user is asked about.
 const MOST_ASKED: usize = 256;
 
 /// Hosts that a program may reach, and their placeholder addresses.
 #[derive(Debug)]
 pub struct NamedHosts {
     hosts: Hosts,
-    /// Ports at which a person is asked about other hosts.
+    /// Ports at which the user is asked about hosts that are not on the list; empty if nobody is asked.
     asked: BTreeSet<u16>,
-    /// Name of this machine, which resolves to its own loopback.
+    /// Name of this machine, which resolves to 127.0.0.1.
     own: Option<HostName>,
     search: Vec<HostName>,
     given: Mutex<GivenAddresses>,
@@ -31,7 +31,7 @@ pub(super) enum Resolved {
     Address(Ipv4Addr),
     /// The name is neither an internet name nor on the list.
     Unlisted,
-    /// Every other address may have a connection.
+    /// No address is free: every one may have an open connection.
     Exhausted,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Permission {
     Allowed,
     /// Host that is not on the list, whose connection waits while a person is asked.
     Asked(HostName),
-    /// Placeholder address that may not be reached, with its host.
+    /// Placeholder address that may not be reached, with the host that it stands for, if any.
     Denied(Option<HostName>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Permission {
 struct GivenAddresses {
     by_address: HashMap<u16, GivenAddress>,
     by_name: HashMap<HostName, u16>,
-    /// Last assigned address, and the number of assigned ones.
+    /// Number of the address that was assigned last: its last two bytes.
     last: u16,
     count: u64,
     asked: usize,
@@ -59,7 +59,7 @@ struct GivenAddresses {
 struct GivenAddress {
     name: HostName,
     order: u64,
-    /// True if a connection to it may be open.
+    /// True if a connection to the address may be open.
     connected: bool,
     /// Ports beyond the list at which a connection may be open.
     asked: BTreeSet<u16>,
@@ -67,7 +67,7 @@ struct GivenAddress {
 }
 
 impl NamedHosts {
-    /// `own` is the name of this machine.
+    /// Takes the list of hosts. `own` is the name of this machine.
     pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
         Self { hosts, asked: BTreeSet::new(), own, search: vec![], given: Mutex::new(GivenAddresses::new()) }
     }
@@ -78,21 +78,21 @@ impl NamedHosts {
         Self { asked, ..self }
     }
 
-    /// Names below these domains exist only if the list has them: programs try them first (`search` of resolv.conf(5)).
+    /// Sets domains in which names exist only if listed: programs try these names first (`search` of resolv.conf(5)).
     #[must_use]
     pub(crate) fn searched(self, search: Vec<HostName>) -> Self {
         Self { search, ..self }
     }
 
-    /// Returns the placeholder address of a name. Without a connection, the least recently used address is assigned to
-    /// another name first.
+    /// Returns the placeholder address of a name. If all are in use, takes the oldest one without a connection.
     pub(super) fn resolve(&self, name: &HostName) -> Resolved {
         let is_local = name.as_str().rsplit('.').next() == Some("localhost");
         if is_local || self.own.as_ref() == Some(name) {
             return Resolved::Address(Ipv4Addr::LOCALHOST);
         }
-        // A name that is not on the list has an address too, at which each connection is denied: so the denial is told of the
-        // process that connects, by name. A name without a dot is no name of the internet, and one of `arpa` is no host's.
+        // A name that is not on the list has an address too, at which each connection is denied. So the report of the
+        // denial has the process and the name. A name without a dot is none of the internet, and one of `arpa` is no
+        // host's.
         let is_no_host = name.as_str().rsplit_once('.').is_none_or(|(_, last)| last == "arpa");
         let is_no_host = is_no_host || self.search.iter().any(|domain| name.is_below(domain));
         let is_listed = || self.hosts.rules().iter().any(|rule| rule.names(name));
@@ -103,7 +103,7 @@ impl NamedHosts {
         number.map_or(Resolved::Exhausted, |number| Resolved::Address(address(number)))
     }
 
-    /// `program` returns the name of the calling process.
+    /// Decides on a call to an address; `connects` is false for datagrams. `program` returns the name of the caller.
     pub(crate) fn judge(
         &self,
         to: SocketAddr,
@@ -138,7 +138,7 @@ impl NamedHosts {
         Permission::Asked(name)
     }
 
-    /// Returns the host at this address, if it may be reached at the port or a person is asked about it.
+    /// Returns the host at this address, if it may be reached at the port or the user is asked about it.
     pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
@@ -158,7 +158,7 @@ impl NamedHosts {
 }
 
 impl GivenAddresses {
-    /// Contains only the address of the proxy.
+    /// Returns a table with the proxy's address alone.
     fn new() -> Self {
         let mut given = Self {
             by_address: HashMap::new(),
@@ -204,7 +204,7 @@ impl GivenAddresses {
         Some(self.last)
     }
 
-    /// Next free address, without the range's first and last, which are not machines' (network and broadcast).
+    /// Returns the next free number. Skips the first and last of the range, the network and broadcast addresses.
     fn next(&self) -> u16 {
         let mut number = self.last;
         loop {

@@ -9,21 +9,21 @@ use super::names::Resolved;
 /// Maximum size of a question in bytes (RFC 1035, 4.2.1).
 pub(super) const MAX_QUESTION: usize = 512;
 
-/// `struct` of a message's start: number, flags, and four counts.
+/// Size of a message's header in bytes: number, flags, and four counts.
 const HEADER: usize = 12;
-/// Maximum sizes of a name on the wire, and of a label (RFC 1035, 2.3.4).
+// Maximum sizes in bytes of a name on the wire, and of a label (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 255;
 const MAX_LABEL: u8 = 63;
 
-/// Bits of the third byte: an answer; its author is authoritative; recursion was requested.
+// Bits of the third byte: an answer, the operation, an authoritative answer, and recursion desired (RFC 1035, 4.1.1).
 const ANSWER: u8 = 0x80;
 const OPERATION: u8 = 0x78;
 const AUTHORITATIVE: u8 = 0x04;
 const RECURSION_DESIRED: u8 = 0x01;
-/// Bit of the fourth byte: the author looks further.
+/// Bit of the fourth byte: recursion is available.
 const RECURSION_AVAILABLE: u8 = 0x80;
 
-/// Codes of answers.
+// Response codes.
 const NO_ERROR: u8 = 0;
 const MALFORMED: u8 = 1;
 const FAILED: u8 = 2;
@@ -31,23 +31,23 @@ const NO_SUCH_NAME: u8 = 3;
 const UNKNOWN_OPERATION: u8 = 4;
 const REFUSED: u8 = 5;
 
-/// Type of an IPv4 address, and the class of the internet.
+// Type of an IPv4 address, and the class of the internet.
 const A: u16 = 1;
 const INTERNET: u16 = 1;
-/// Seconds for which an answer may be kept.
+/// Time in seconds for which an answer may be cached.
 const LIFETIME: u32 = 60;
-/// Name in an answer: the one in the question, right after the header.
+/// Name in an answer: a reference to the name in the question, right after the header.
 const SAME_NAME: [u8; 2] = [0xc0, 0x0c];
 
 struct HostQuestion {
-    /// Name, unless no host can have it.
+    /// Name in the question; `None` if no host can have it.
     name: Option<HostName>,
     kind: u16,
     class: u16,
     end: usize,
 }
 
-/// `None` for answers and too short messages.
+/// Answers a message. `None` for messages that are answers, and for too short ones.
 pub(super) fn answer(message: &[u8], resolve: impl FnOnce(&HostName) -> Resolved) -> Option<Vec<u8>> {
     let header: &[u8; HEADER] = message.first_chunk()?;
     if header[2] & ANSWER != 0 {
@@ -80,7 +80,7 @@ fn written(header: &[u8; HEADER], code: u8, asked: &[u8], address: Option<Ipv4Ad
 }
 
 impl HostQuestion {
-    /// Reads the first question. Its name is never a reference to another offset (RFC 1035, 4.1.4).
+    /// Reads the first question; `None` if it is malformed. Its name is never a reference (RFC 1035, 4.1.4).
     fn read(message: &[u8]) -> Option<Self> {
         let mut labels = vec![];
         let mut at = HEADER;
@@ -99,7 +99,7 @@ impl HostQuestion {
         Some(Self { name: name(&labels), kind, class, end: at + 5 })
     }
 
-    /// Returns the code and address of the answer. Names on the list have only IPv4 addresses.
+    /// Returns the code and address of the answer. Names have only IPv4 addresses.
     fn answer(&self, resolve: impl FnOnce(&HostName) -> Resolved) -> (u8, Option<Ipv4Addr>) {
         match self.name.as_ref().map_or(Resolved::Unlisted, resolve) {
             Resolved::Unlisted => (NO_SUCH_NAME, None),
@@ -124,7 +124,7 @@ mod tests {
 
     const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 
-    /// Answers as if every name but `c.example` was on the list.
+    /// Answers a message as if every name but `c.example` was on the list.
     fn answered(message: &[u8]) -> Option<Vec<u8>> {
         let unlisted = |name: &HostName| name.as_str() == "c.example";
         answer(message, |name| if unlisted(name) { Resolved::Unlisted } else { Resolved::Address(ADDRESS) })

@@ -8,10 +8,10 @@ use super::question::{MAX_QUESTION, answer};
 
 /// Maximum number of datagrams that are answered in one turn.
 const MOST_DATAGRAMS: usize = 64;
-/// Maximum number of connections, and the time that each may stay open.
+// Maximum number of connections, and the time that each may stay open.
 const MOST_CONNECTIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Size of the length before a message (RFC 1035, 4.2.2).
+/// Size in bytes of the length that precedes a message on a connection (RFC 1035, 4.2.2).
 const LENGTH: usize = 2;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Resolver {
         self.asking.iter().map(|asking| asking.until).min()
     }
 
-    /// Fails if no descriptor or memory is left for another connection.
+    /// Answers questions, and accepts connections. Fails if no descriptor or memory is left for another connection.
     pub(super) fn serve(&mut self, hosts: &NamedHosts) -> io::Result<()> {
         for socket in &self.datagrams {
             answer_datagrams(socket, hosts);

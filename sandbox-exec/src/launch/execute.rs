@@ -9,7 +9,8 @@ use nix::unistd::execve;
 
 use crate::stage::{Failure, Stage};
 
-/// Searches a name without a slash in `PATH` of `environment`, as execvp(3) does. Returns only on failure.
+/// Executes a command. Searches a name without a slash in `PATH` of `environment`, as execvp(3). Returns only on
+/// failure.
 pub(super) fn execute(
     command: &[OsString],
     environment: &[(OsString, OsString)],

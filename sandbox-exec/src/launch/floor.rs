@@ -1,6 +1,6 @@
 //! Floor tier: this process is the broker. It enters a Landlock domain with scopes alone, so that it can kill exactly
-//! the processes beneath it. The program's domain is nested in it, so that the mediator may read the program's memory
-//! and duplicate its sockets.
+//! the processes beneath it. The program's domain is nested in that domain, so that the mediator may read the program's
+//! memory and duplicate its sockets.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -35,7 +35,7 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// Runs the program in the floor tier, and returns its exit status. `instead` is the reason not to use the full tier.
+/// Runs the program in the floor tier, and returns its exit status. `instead` tells why the full tier is not used.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -94,7 +94,7 @@ struct Child {
 #[derive(Debug)]
 struct Calls {
     handover: Handover,
-    /// Descriptors for the child, closed here once it has its own table.
+    /// Descriptors that the child inherits; closed here once the child has a table of its own.
     theirs: Theirs,
 }
 
@@ -108,8 +108,7 @@ struct HostsPath {
 type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
 impl Child {
-    /// Forks the child, which shares the table of descriptors. Nothing may be closed here until its listener has
-    /// arrived.
+    /// Forks the child, which shares the table of descriptors. Nothing may be closed here until its listener is taken.
     fn fork(launch: &Launch, ruleset: &Ruleset) -> Result<Self, Failure> {
         let Launch { confinement, command, .. } = launch;
         let (rules, awaited) = rules::begin(ruleset)?;
@@ -153,8 +152,7 @@ fn enter_bound(ruleset: &Ruleset) -> Result<Bound, Failure> {
     enter_scopes(ruleset, |scopes| Bound::enter(scopes, getppid().as_raw()))
 }
 
-/// Sends the Landlock rules to the program, and starts the mediator. Returns both the mediator and the files opened for
-/// the rules.
+/// Sends the Landlock rules to the program, and starts the mediator. Returns it, and the files opened for the rules.
 fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,

@@ -29,9 +29,9 @@ use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 use crate::system::process;
 
-/// New namespaces of init. Init makes the network namespace itself, since that takes longest.
+/// Flags for the new namespaces of init. Init makes the network namespace itself, since that takes longest.
 ///
-/// Cloning leaves init dumpable, so that it can be given its ids, unlike `unshare(2)`.
+/// Cloning leaves init dumpable, so that the stub can map its ids; `unshare(2)` would not.
 const SEPARATE: libc::c_int =
     libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
@@ -83,19 +83,19 @@ fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
     File::from(map).write_all(&[1]).map_err(at(Stage::Start))
 }
 
-/// Messages to the first end carry the pid of their sender.
+/// Returns a pair of sockets. Messages to the first one carry the pid of their sender.
 fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (met, introduced) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
     setsockopt(&met, sockopt::PassCred, &true)?;
     Ok((met, introduced))
 }
 
-/// Layout of the program's file tree, as far as it differs from the host's.
+/// Returns the layout of the program's file tree, as far as it differs from the host's.
 pub(super) fn layout(confinement: &Confinement, command: &[OsString]) -> Layout {
     Layout::new(confinement, program(confinement, command).as_deref())
 }
 
-/// `None` if the command names the program without a directory.
+/// Returns the path of the program; `None` if the command names it without a directory.
 fn program(confinement: &Confinement, command: &[OsString]) -> Option<PathBuf> {
     let name = PathBuf::from(command.first()?);
     (name.components().count() > 1).then(|| confinement.project.as_path().join(name))

@@ -38,7 +38,7 @@ use crate::system;
 #[derive(Debug)]
 pub struct Launch {
     pub confinement: Confinement,
-    /// True if the program ends with the parent of this process.
+    /// True if the program is to end with the parent of this process.
     pub die_with_parent: bool,
     pub command: Vec<OsString>,
     pub gateway: Option<OwnedFd>,
@@ -49,7 +49,7 @@ impl Launch {
         Self { confinement, die_with_parent: false, command, gateway: None }
     }
 
-    /// Returns the program's exit status after the end of all descendants.
+    /// Runs the program. Returns its exit status after the end of all descendants.
     ///
     /// `Best` falls back to the floor tier only if namespaces cannot be made. Any other failure is returned.
     pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
@@ -120,7 +120,7 @@ pub(crate) fn enter_scopes<T>(
     Ok(entered)
 }
 
-/// True of a unix socket that keeps messages apart (`SOCK_SEQPACKET`, unix(7)).
+/// True for a unix socket that keeps messages apart (`SOCK_SEQPACKET`, unix(7)).
 fn is_for_messages(socket: &OwnedFd) -> bool {
     let is_unix = getsockname::<UnixAddr>(socket.as_raw_fd()).is_ok();
     is_unix && getsockopt(socket, sockopt::SockType) == Ok(SockType::SeqPacket)

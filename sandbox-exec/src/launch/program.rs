@@ -34,7 +34,7 @@ pub(crate) struct LaunchedProgram<'a> {
 }
 
 impl LaunchedProgram<'_> {
-    /// On failure, sends a report to the broker and exits.
+    /// Confines this process and executes the program. On failure, sends a report to the broker and exits.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));
         let Err(failure) = self.confine_and_execute(&mut reports);
@@ -133,7 +133,7 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
     if getppid().as_raw() == broker { Ok(()) } else { Err(Stage::Parent.failed("the broker is gone")) }
 }
 
-/// Resets all signals. Rust ignores SIGPIPE, and the broker blocks the signals that it waits for.
+/// Resets all signals for the program. Rust ignores SIGPIPE, and the broker blocks the signals that it waits for.
 pub(crate) fn default_signals() -> nix::Result<()> {
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]

@@ -1,8 +1,7 @@
 //! Landlock rules of a program, added while the program's process prepares itself.
 //!
-//! The ruleset is made before the fork. The parent adds the rules, since a rule is on an inode, whichever mount it was
-//! reached by. The child waits, and adds only rules for trees that the full tier replaces (its own `/tmp`, `/dev` and
-//! `/proc`).
+//! The ruleset is made before the fork. The parent adds the rules: a rule is on an inode, whichever mount the path was
+//! on. The child waits, and adds only rules for trees that the full tier replaces (its own `/tmp`, `/dev` and `/proc`).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -35,9 +34,9 @@ pub(crate) struct Seen<'a> {
     pub(crate) tier: Tier,
     pub(crate) platform: Platform,
     own_tmp: bool,
-    /// Read-only places in a `/tmp` of its own that show the host's files.
+    /// Read-only paths of the host that a private `/tmp` shows.
     pub(super) read_only: Vec<PathBuf>,
-    /// Files that the tier replaces to resolve names of hosts.
+    /// Files that the tier replaces so that the program resolves names of hosts by the broker.
     resolving: Vec<PathBuf>,
     /// `/dev/shm` and `/dev/pts`, if only this container reaches them. Empty in the full tier, which mounts its own.
     pub(super) private: Private,
@@ -47,7 +46,7 @@ pub(crate) struct Seen<'a> {
 struct Word {
     added: u32,
     hidden_witness: Option<WirePath>,
-    /// Rules for the child to add. The booleans are [`PathRule`]'s `named` and `file`.
+    /// Rules for the child to add: path, access, and [`PathRule`]'s `named` and `file`.
     left: Vec<(WirePath, Access, bool, bool)>,
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct Awaited {
 }
 
 impl<'a> Seen<'a> {
-    /// Mediates system calls if the kernel has seccomp listeners.
+    /// Describes a program in the floor tier, where calls are mediated if the kernel has seccomp listeners.
     pub(crate) fn floor(confinement: &'a Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
         Self {
@@ -85,7 +84,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Leaves out hidden paths that `layout` does not show to the program.
+    /// Describes a program in the full tier. Leaves out hidden paths that `layout` does not show to the program.
     pub(crate) fn full(confinement: &Confinement, platform: Platform, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
@@ -149,7 +148,7 @@ impl<'a> Making<'a> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds the rules on the host's files, and leaves the others for the child. Returns the files opened for the rules.
+    /// Adds the rules on the host's files, and leaves the others for the child. Returns the files that it opened.
     pub(super) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
@@ -181,8 +180,8 @@ impl Awaited {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
 
-    /// Waits for the parent's message, and adds the rules in it, which the returned plan has. Fails if the parent has
-    /// ended.
+    /// Waits for the parent's message, and adds the rules in it. Returns the domain, and a plan with the added rules
+    /// alone. Fails if the parent has ended.
     pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
         let mut bytes = vec![];
         self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
@@ -206,7 +205,7 @@ impl Awaited {
     }
 }
 
-/// Adds a project inside `/dev` as a read root, since a read root `/` does not include `/dev`.
+/// Returns the rights, with a project inside `/dev` as a read root, since a read root `/` does not include `/dev`.
 fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
     let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {

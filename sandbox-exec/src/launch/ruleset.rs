@@ -1,4 +1,4 @@
-//! Preparations for a child's confinement, except its Landlock rules; made before the fork.
+//! Preparations for the confinement of a program, except its Landlock rules. They are made before the fork.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ pub(crate) struct Ruleset {
     pub(crate) platform: Platform,
     pub(crate) tier: Tier,
     pub(crate) net: Network,
-    /// Seccomp filters: the standing one, then the one that denies every change, if the program is read-only. Empty
-    /// without seccomp.
+    /// Seccomp programs: the standing one; for a read-only program also one that denies every change. Empty without
+    /// seccomp.
     pub(crate) programs: Vec<Program>,
     pub(crate) mediation: Option<Mediation>,
-    /// Reason not to use the full tier, if the best tier was requested.
+    /// Reason why the full tier is not used; `None` unless the best tier was requested.
     pub(crate) no_full_tier: Option<NoFullTier>,
     pub(crate) missing: Vec<String>,
 }
 
 impl Ruleset {
-    /// Fails if this platform lacks a layer of the tier, unless `allow_degraded` is set.
+    /// Prepares a confinement. Fails if this platform lacks a layer of the tier, unless `allow_degraded` is set.
     pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
         let Confinement { rights, project, temp, environment, allow_degraded, .. } = &*seen.confinement;
         let roots = rights.write.iter().chain([project]).filter(|root| Some(*root) != temp.as_ref());
@@ -87,7 +87,7 @@ impl Ruleset {
     }
 }
 
-/// Allows unix sockets in writable directories, and granted ones.
+/// Returns the settings of the mediator. Unix sockets in writable directories and granted ones may be reached.
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);

@@ -14,13 +14,13 @@ use nix::libc::{self, c_int, pid_t};
 
 use super::check;
 
-/// Sets an attribute with invalid flags: `EINVAL` if the call was permitted.
+/// Sets an extended attribute with invalid flags: `EINVAL` if the call was permitted.
 pub(crate) fn set_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
     // SAFETY: C strings, and a value of no bytes.
     check(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), ptr::null(), 0, c_int::MAX) }.into())
 }
 
-/// The socket closes with the process.
+/// Opens a socket. It closes with the process.
 pub(crate) fn socket(family: c_int, style: c_int) -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) }.into())
@@ -39,19 +39,19 @@ pub(crate) fn io_uring() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<libc::c_void>()) })
 }
 
-/// Looks up the session's keyring.`ENOKEY` means that the call was permitted and no keyring exists.
+/// Looks up the session's keyring: `ENOKEY` if the call was permitted and no keyring exists.
 pub(crate) fn keyring() -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_GET_KEYRING_ID, -3, 0) })
 }
 
-/// Takes a lease of no descriptor: `EBADF` if the call was permitted.
+/// Takes a lease of an invalid descriptor: `EBADF` if the call was permitted.
 pub(crate) fn lease() -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::fcntl(-1, libc::F_SETLEASE, libc::F_RDLCK) }.into())
 }
 
-/// Mounts nothing at a bad address: `EFAULT` if the call was permitted.
+/// Mounts with null pointers: `EFAULT` if the call was permitted.
 pub(crate) fn mount() -> io::Result<()> {
     // SAFETY: null pointers, which the kernel refuses.
     check(unsafe { libc::mount(ptr::null(), ptr::null(), ptr::null(), libc::MS_BIND, ptr::null()) }.into())

@@ -16,16 +16,16 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::{check, exit, ioctl_command};
 
-/// `CLONE_INTO_CGROUP` (linux/sched.h).
+/// Flag by which a child starts in a control group: `CLONE_INTO_CGROUP` (linux/sched.h).
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// `F_SETOWN_EX` (asm-generic/fcntl.h).
+/// Command of fcntl(2) that sets a descriptor's owner: `F_SETOWN_EX` (asm-generic/fcntl.h).
 const SET_OWNER: c_int = 15;
 
-/// Number of descriptors in a shared table: as many as a process may have by default.
+/// Number of descriptors for which a table has room before it is shared: the usual limit of a process.
 const ROOM: c_int = 1024;
 
-/// `struct clone_args` (linux/sched.h).
+/// Arguments of clone3(2): `struct clone_args` (linux/sched.h).
 #[derive(Default)]
 #[repr(C, align(8))]
 struct Arguments {
@@ -42,8 +42,8 @@ struct Arguments {
     cgroup: u64,
 }
 
-/// Forks a child, which exits with the result of `work`. The caller must have one thread, since locks of others would
-/// stay held.
+/// Forks a child, which exits with the result of `work`. The caller must have one thread: locks that other threads hold
+/// would stay held in the child.
 pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     // SAFETY: the child has an image of its own, and ends in this function: nothing is dropped twice.
     match unsafe { fork() }? {
@@ -52,8 +52,8 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Forks a child that shares the caller's table of descriptors, in the control group if possible. Returns `None` in the
-/// child, and the group if the child is in it.
+/// Forks a child that shares the caller's table of descriptors, in the control group if possible. The pid is `None` in
+/// the child; the group is `None` if the child is not in it.
 ///
 /// # Safety
 ///
@@ -74,7 +74,7 @@ pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
 }
 
-/// Grows the table before it is shared: to grow a shared one beyond 256 the kernel waits for every core
+/// Grows the table of descriptors before it is shared. To grow a shared one beyond 256 the kernel waits for every core
 /// (`synchronize_rcu`), five to twenty milliseconds.
 fn make_room() {
     // Under a lower limit the table grows when it has to.
@@ -84,7 +84,7 @@ fn make_room() {
     }
 }
 
-/// Forks such a child into a control group (`clone3(2)`, Linux 5.7).
+/// Forks a child that shares the table of descriptors into a control group (`clone3(2)`, Linux 5.7).
 ///
 /// # Safety
 ///
@@ -115,7 +115,7 @@ fn forked(answer: c_long) -> io::Result<Option<Pid>> {
     Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
 }
 
-/// `kill(2)`, with signals of any number.
+/// Calls `kill(2)`, also with numbers that are no signals.
 pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::kill(process, signal) }.into())
@@ -129,13 +129,13 @@ pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     Ok((child, status))
 }
 
-/// A running child is unaffected (`PTRACE_DETACH`, ptrace(2)).
+/// Detaches a traced child, and delivers `signal` if it is not 0. Leaves a running child alone (`PTRACE_DETACH`).
 pub(crate) fn detach(child: pid_t, signal: c_long) {
     // SAFETY: no memory of this process is named.
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
 }
 
-/// `pidfd_send_signal(2)`, with a `siginfo_t` if there is one.
+/// Sends a signal by a pidfd, with a `siginfo_t` if there is one (`pidfd_send_signal(2)`).
 pub(crate) fn signal_by(
     target: BorrowedFd<'_>,
     signal: c_int,
@@ -147,13 +147,13 @@ pub(crate) fn signal_by(
     Errno::result(sent).map(drop)
 }
 
-/// `owner` is a kind and a number (`F_SETOWN_EX`, fcntl(2)).
+/// Sets the receiver of a descriptor's signals. `owner` is a kind and a number (`F_SETOWN_EX`, fcntl(2)).
 pub(crate) fn set_owner(open: BorrowedFd<'_>, owner: [c_int; 2]) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), SET_OWNER, owner.as_ptr()) })
 }
 
-/// By ioctl(2); the sign of the number is its kind.
+/// Sets the receiver of a descriptor's signals by ioctl(2): a process, or the group of a negative number.
 pub(crate) fn set_owner_by(open: BorrowedFd<'_>, command: c_uint, owner: c_int) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads an integer.
     Errno::result(unsafe { libc::ioctl(open.as_raw_fd(), ioctl_command(command), &raw const owner) })
@@ -175,7 +175,7 @@ pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
     Errno::result(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
 }
 
-/// Changes this thread's mask by one signal, or by all `others` (`pthread_sigmask(3)`).
+/// Changes this thread's signal mask by one signal, or by all `others` (`pthread_sigmask(3)`).
 pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno> {
     // SAFETY: signal sets are plain memory, filled by these calls.
     let answer = unsafe {
@@ -192,7 +192,7 @@ pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno>
     if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
 }
 
-/// True under a seccomp filter. A kernel without seccomp has no such mode (EINVAL).
+/// True if this thread has a seccomp filter. A kernel without seccomp answers EINVAL, which also counts.
 pub(crate) fn is_filtered() -> bool {
     // SAFETY: asks for a number.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }

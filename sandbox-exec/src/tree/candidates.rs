@@ -14,7 +14,7 @@ impl<'a> Candidates<'a> {
         self.0.is_empty()
     }
 
-    /// The listed name of this inode, unless it is the requested one.
+    /// Returns the listed name of this inode; `None` if it is the requested name.
     ///
     /// If each requested name has its own number (FUSE without `use_ino`), the name decides.
     pub(super) fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
@@ -31,8 +31,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// True if a file system that folds case may take one name for the other. Names beyond ASCII always may, since file
-/// systems differ.
+/// True if a file system that folds case may take one name for the other. Beyond ASCII it may, since file systems
+/// differ.
 fn might_be(listed: &OsStr, name: &OsStr) -> bool {
     listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
