@@ -1,7 +1,7 @@
-//! Commands in a domain deeper than their worker's.
+//! Tests of commands, each in a Landlock domain nested in its worker's.
 //!
-//! Mostly the test process is the worker. A worker that dies or is confined is a process of its own: the last "test"
-//! here, which only runs when another one executes it.
+//! Mostly the test process is the worker. A worker that dies or is confined is a process of its own: the last "test" in
+//! this file, which only runs when another test executes it.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ fn gone(output: &str) {
     }
 }
 
-/// Asks to be traced, then stops at a signal that it handles, until its tracer continues it.
+/// Command that asks to be traced, then stops at a signal that it handles, until its tracer continues it.
 const TRACED: &str = "exec python3 -c 'import ctypes, os, signal\n\
     signal.signal(signal.SIGUSR1, lambda *_: print(\"handled\", flush=True))\n\
     print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True)\n\

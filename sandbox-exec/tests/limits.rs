@@ -1,4 +1,4 @@
-//! Bound on the number of processes of one program.
+//! Tests of the bound on the number of processes of one program.
 
 #![expect(
     clippy::unwrap_used,

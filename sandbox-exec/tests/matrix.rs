@@ -50,7 +50,7 @@ fn verdict(platform: Platform, tier: Tier) -> String {
     if platform.absent_layers(tier).is_empty() { format!("starts {tier}") } else { "refused".to_owned() }
 }
 
-/// The machines of the first table: by seccomp's features, with and without namespaces.
+/// Returns a row of the first table: the verdicts with and without namespaces and seccomp's notifications.
 fn columns(platform: Platform) -> [String; 4] {
     let deaf = Platform { listener: false, ..platform };
     [(platform, true), (deaf, true), (platform, false), (deaf, false)].map(|(platform, namespaces)| {
@@ -90,7 +90,7 @@ fn the_tables_of_security_md_are_the_codes() {
     }
 }
 
-/// Answer of a machine to a call: an error, always or if an argument has these bits.
+/// Answer of a machine's own seccomp profile to a call: an error, always or if an argument has these bits.
 #[derive(Clone, Copy)]
 struct Answers {
     call: libc::c_long,

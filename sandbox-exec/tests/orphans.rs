@@ -1,4 +1,4 @@
-//! Orphans of a killed reaper, in a separate process: each of its children is a reaper or an orphan.
+//! Test of orphans of a killed reaper, in a program of its own: each of its children is a reaper or an orphan.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Shared memory and terminals in the floor tier, granted only if no program outside the container reaches them.
+//! Tests that the floor tier grants shared memory and terminals only if no program outside the container reaches them.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::process::Output;
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::Tier;
 
-/// Mounts of a container's engine.
+/// Commands that mount what a container's engine does.
 const FRESH: &str =
     "mount -t tmpfs shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
 
@@ -121,7 +121,7 @@ fn what_is_hidden_in_it_keeps_all_of_it() {
     });
 }
 
-/// The first one waits, the second one starts, then the first one creates a file.
+/// Script of two programs. The first one waits, the second one starts, then the first one creates a file.
 const TWO: &str = "mkfifo ready go made end && { $0 --tier floor --write . -- /bin/bash -c '\
       echo > ready; read < go; echo theirs > /dev/shm/segment; echo > made; read < end; cat /dev/shm/segment; \
       rm /dev/shm/segment' & } && read < ready && $0 --tier floor --write . -- /bin/bash -c 'echo > go; read < made; '\"$1\"; \

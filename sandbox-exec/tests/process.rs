@@ -1,4 +1,4 @@
-//! Processes, signals, descriptors and the environment of a confined program.
+//! Tests of processes, signals, descriptors and the environment of a confined program.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Reports of the broker's denials on its pipe: only the broker writes them, whatever the program does.
+//! Tests of the reports of the broker's denials on its pipe: only the broker writes them, whatever the program does.
 
 #![expect(
     clippy::unwrap_used,
@@ -107,7 +107,7 @@ fn in_the_floor_servers_names_files_and_objects_of_the_host_are_told() {
     });
 }
 
-/// The look-up does not disturb a server outside.
+/// The search for a listener does not disturb a server outside.
 #[test]
 fn a_socket_at_which_nobody_listens_is_not_told() {
     as_each_user(|place| {
@@ -189,7 +189,7 @@ for n in found:
         pass
 print(len(found))";
 
-/// Report of an end that did not happen.
+/// Returns the report of an end that did not happen.
 fn forged() -> String {
     let body = frame::seal(Generation(0), &BrokerReport::Ended { status: 99 }).unwrap();
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
@@ -216,7 +216,7 @@ fn the_program_has_no_end_of_the_pipe_and_cannot_take_one() {
     });
 }
 
-/// Nobody reads meanwhile: the broker does not wait, and its memory is bounded.
+/// Nobody reads the reports meanwhile: the broker does not wait, and its memory is bounded.
 #[test]
 fn a_flood_of_refused_calls_is_told_in_so_many_words() {
     as_each_user(|place| {

@@ -1,5 +1,5 @@
-//! Acts of honest programs that no seccomp program prevents: panics, aborts, debuggers, sanitizers, threads, every way
-//! to start a process, own filters and Landlock domains.
+//! Tests that no seccomp program prevents acts of honest programs: panics, aborts, debuggers, sanitizers, threads,
+//! every way to start a process, own filters and Landlock domains.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 type Stack = Vec<Program>;
 
-/// Every policy, also with the programs of a command that only reads or needs no network.
+/// Returns the seccomp programs of every policy, also with those of a command that only reads or needs no network.
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
@@ -66,7 +66,7 @@ fn users() -> Vec<Option<u32>> {
     if getuid().is_root() { vec![None, Some(12345)] } else { vec![None] }
 }
 
-/// Runs a program under a stack, as a user.
+/// Runs a program under a stack of seccomp programs, as a user.
 fn run(program: &OsStr, arguments: &[&str], stack: &[Program], user: Option<u32>) -> Output {
     let mut command = Command::new(program);
     let environment = BTreeMap::from([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("HOME", "/")]);

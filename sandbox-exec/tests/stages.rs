@@ -1,4 +1,4 @@
-//! Exit codes by stage, the reports, and refusals to start half confined.
+//! Tests of exit codes by stage, of the reports, and of refusals to start half confined.
 
 #![expect(
     clippy::unwrap_used,

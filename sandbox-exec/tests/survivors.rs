@@ -1,4 +1,4 @@
-//! Survivors of a broker that is killed, in a delegated control group.
+//! Tests that survivors of a killed broker are ended, in a delegated control group.
 
 #![expect(
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ impl Delegated {
         }
     }
 
-    /// Marks it as delegated, and returns a new group in it for the broker.
+    /// Marks the group as delegated, and returns a new group in it for the broker.
     fn with_subgroup(&self, place: &Place) -> Self {
         let mark = Command::new("python3")
             .args(["-c", "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')"])
@@ -102,7 +102,7 @@ fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// Starts a broker, whose program leaves a daemon; returns both.
+/// Starts a broker whose program leaves a daemon. Returns the broker, and the daemon's pid.
 fn with_daemon(place: &Place, group: &Delegated) -> (std::process::Child, u32) {
     let mut command = place.sandbox(&[]);
     group.enter(&mut command);

@@ -1,4 +1,4 @@
-//! Terminal of the program's own: its controlling terminal, and no other.
+//! Tests of the terminal of a program's own: it is the controlling terminal, and no other is.
 
 #![expect(
     clippy::unwrap_used,

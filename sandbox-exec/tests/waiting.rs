@@ -1,4 +1,4 @@
-//! Running sandbox-exec that waits for its order.
+//! Tests of a sandbox-exec that runs and waits for its order.
 
 #![expect(
     clippy::unwrap_used,

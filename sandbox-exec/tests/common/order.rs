@@ -27,7 +27,7 @@ pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     bytes
 }
 
-/// Greater than all numbers of a program's descriptors.
+/// Number greater than those of all descriptors of a program.
 const BEYOND: i32 = 64;
 
 /// Passes a descriptor under another number. In a busy test program the number may be taken, and a duplicate would
@@ -45,7 +45,7 @@ pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     }
 }
 
-/// Runs a program with the access and the reports each on a descriptor.
+/// Runs a program by an order on one descriptor. Returns the output, and the reports from another descriptor.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
     ordered_in(place, rights, program, |_| {})
 }

@@ -23,7 +23,6 @@ pub(crate) fn as_each_user(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test as every user that this process can be, in one tier.
 pub(crate) fn in_tier_as_each_user(tier: Tier, test: impl Fn(&Place)) {
     let users = [None, Some(PLAIN)];
     let root = nix::unistd::geteuid().is_root();

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use nix::libc;
 use sandbox_exec::command::{REAP, reap};
 
-/// Runs before `main`: the harness would read the argument, and has threads.
+/// Function that runs before `main`: the test harness would read the argument, and has threads.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = reap_if_asked;

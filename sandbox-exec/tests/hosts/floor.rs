@@ -1,4 +1,4 @@
-//! Floor tier: redirections to loopback, and other processes that connect there.
+//! Tests of the floor tier: redirections to loopback, and other processes that connect to them.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};

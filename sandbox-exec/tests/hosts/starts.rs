@@ -75,7 +75,7 @@ fn a_program_without_a_list_has_no_thread_process_or_interface_for_one() {
     });
 }
 
-/// Nobody would answer a program's connections there.
+/// Without a listener nobody would answer a program's connections.
 #[test]
 fn the_floor_without_a_listener_of_seccomp_has_no_list() {
     let asked = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;

@@ -12,7 +12,7 @@ const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const FILE_SETATTR: c_long = 469;
-/// `linux/fs.h` and `linux/msdos_fs.h`.
+// `linux/fs.h` and `linux/msdos_fs.h`.
 const GET_FLAGS: libc::Ioctl = 0x8008_6601_u32 as _;
 const SET_FLAGS: libc::Ioctl = 0x4008_6602;
 const SET_VERSION: libc::Ioctl = 0x4008_7602;
@@ -20,7 +20,7 @@ const SET_VERSION_OF_EXT4: libc::Ioctl = 0x4008_6604;
 const GET_MORE_FLAGS: libc::Ioctl = 0x801C_581F_u32 as _;
 const SET_MORE_FLAGS: libc::Ioctl = 0x401C_5820;
 const SET_FAT_ATTRIBUTES: libc::Ioctl = 0x4004_7211;
-/// Flag that only dump(8) reads, by both interfaces.
+// Flag that only dump(8) reads, by both interfaces.
 const NO_DUMP: u32 = 0x40;
 const NO_DUMP_MORE: u32 = 0x80;
 

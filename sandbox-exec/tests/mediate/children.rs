@@ -1,4 +1,4 @@
-//! Processes that a mediated program creates, and the open files of its mediator.
+//! Helpers for processes that a mediated program creates, and for the open files of its mediator.
 
 use std::time::{Duration, Instant};
 

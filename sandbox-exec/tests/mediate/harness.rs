@@ -36,7 +36,7 @@ const LONGEST: u32 = 2 * PATIENCE as u32;
 
 const PLAIN: u32 = 12345;
 
-/// Directory with `in`, where the program may reach sockets, `in/hidden`, and `out`.
+/// Directory of a test, with `in`, where the program may reach sockets, `in/hidden`, and `out`.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
@@ -149,7 +149,6 @@ impl Place {
         place
     }
 
-    /// True if the mediator creates sockets.
     pub(crate) fn makes_sockets(&self) -> bool {
         self.machine == Machine::Container
     }
@@ -204,7 +203,7 @@ impl Place {
         self.tier
     }
 
-    /// Runs a program under a mediator that also changes metadata. As root it has capabilities, the program none.
+    /// Runs a program under a mediator that also changes metadata. Root's mediator has capabilities, the program none.
     pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
         let child = Child::fork(|| {
@@ -373,7 +372,7 @@ impl Child {
         assert_eq!(status, WaitStatus::Exited(self.pid, 0), "{report}");
     }
 
-    /// False if that took too long.
+    /// True if the child ends in time.
     fn ends(&self) -> bool {
         // SAFETY: integers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.as_raw(), 0) };
@@ -395,7 +394,7 @@ fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// False if the thread was stuck.
+/// Runs `act` on a new thread. False if the thread is stuck.
 fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {

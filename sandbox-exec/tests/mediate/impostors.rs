@@ -1,4 +1,4 @@
-//! Sockets inside that share the port of one of the host's, in every way that the kernel allows.
+//! Tests with sockets inside that share a port with one of the host's, in every way that the kernel allows.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -349,7 +349,7 @@ fn sharing(port: u16) -> TcpListener {
     listener
 }
 
-/// The kernel gives each connection to one of the listeners of a port.
+/// Number of connections to a port. The kernel gives each to one of the port's listeners.
 const CONNECTIONS: usize = 40;
 
 fn connect_often(port: u16) {

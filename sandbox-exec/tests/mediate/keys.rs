@@ -68,7 +68,7 @@ fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     ]
 }
 
-/// UDP-Lite (RFC 3828), which no program inside can create, but which may be handed in.
+/// The other protocol is UDP-Lite (RFC 3828), which no program inside can create, but which may be handed in.
 #[test]
 fn a_port_taken_inside_opens_none_of_another_protocol() {
     as_each_user(|place| {

@@ -1,4 +1,4 @@
-//! Sockets that the mediator creates live as long as programs have them, and not visibly longer.
+//! Tests that sockets of the mediator live as long as programs have them, and not visibly longer.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

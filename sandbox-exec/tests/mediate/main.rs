@@ -1,4 +1,4 @@
-//! Mediator on real processes: denials, calls that keep working, and races.
+//! Tests of the mediator on real processes: denials, calls that keep working, and races.
 
 #![expect(
     clippy::unwrap_used,

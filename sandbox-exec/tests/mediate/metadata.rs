@@ -168,7 +168,7 @@ fn of_link(path: &Path) -> Answers {
     }
 }
 
-/// Such an object belongs to its holders, unless the kernel shares it among programs.
+/// An object without a name belongs to its holders, unless the kernel shares it among programs.
 #[test]
 fn what_has_no_name_is_its_holders() {
     in_the_floor(|place| {

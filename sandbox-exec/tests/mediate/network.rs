@@ -1,4 +1,4 @@
-//! Host's network: a program's own ports work, and those of the host are out of reach.
+//! Tests of the host's network: a program's own ports work, and those of the host are out of reach.
 
 use std::fs::{File, remove_file};
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ pub(crate) fn each_call(address: &str) -> Vec<i32> {
     ]
 }
 
-/// This machine's address on its first network: the source address of packets to elsewhere.
+/// Returns this machine's address on its first network, the source of packets to elsewhere; `None` without a network.
 pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").ok()?;

@@ -18,11 +18,11 @@ const RACING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Race {
-    /// On the connection, for which the kernel rejects an address.
+    /// Number of answers from the connection, for which the kernel rejects an address.
     connected: usize,
-    /// On the datagram socket, which the mediator denied.
+    /// Number of answers about the datagram socket, which the mediator denied.
     denied: usize,
-    /// Unexpected outcome: above all 0, for a sent message.
+    /// Unexpected error number: above all 0, for a sent message.
     strange: Option<c_int>,
 }
 
@@ -69,7 +69,7 @@ fn twice(tried: &AtomicUsize, over: &AtomicBool) {
     }
 }
 
-/// Another number for a socket, under which others are put.
+/// Returns a descriptor under whose number other sockets are put in turn.
 fn number(of: &UnixStream) -> OwnedFd {
     of.try_clone().unwrap().into()
 }
@@ -127,7 +127,7 @@ fn a_number_that_changes_while_its_thread_is_starved_never_leads_outside() {
     });
 }
 
-/// Changes the number every so many turns; the sending thread prepares itself first.
+/// Puts another socket under a number every `turns` turns, while a thread sends on it; `prepare` runs there first.
 fn change_in_a_thread(place: &Place, turns: usize, is_over: impl Fn(&Race) -> bool, prepare: impl Fn()) {
     let (victim, address) = victim(place);
     place.mediated(|| {

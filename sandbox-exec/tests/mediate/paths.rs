@@ -70,7 +70,7 @@ fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     ]
 }
 
-/// Deliveries of an allowed [`each_call`]: two connections, and four datagrams; a connected one sends nothing.
+/// Deliveries by an allowed [`each_call`]: two connections, and four datagrams. A connected one sends nothing.
 pub(crate) const DELIVERED: usize = CONNECTIONS + 4;
 pub(crate) const CONNECTIONS: usize = 2;
 
@@ -82,8 +82,8 @@ pub(crate) fn open_path(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).unwrap()
 }
 
-/// Paths to a directory, by the working directory or an open descriptor. Each of `names` becomes a link by one of
-/// these.
+/// Returns paths to a directory, by the working directory or a descriptor. Each of `names` becomes a link by one of
+/// them.
 pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[&str]) -> Vec<PathBuf> {
     let there = place.path(directory);
     let text = there.display();

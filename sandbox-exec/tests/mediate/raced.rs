@@ -1,4 +1,4 @@
-//! Descriptor and address that change while their call waits.
+//! Tests with a descriptor and an address that change while their call waits.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::network::on;
 /// Time for which a descriptor stays the same: about as long as a mediated call takes.
 const PERIOD: Duration = Duration::from_micros(40);
 
-/// If the kernel looks a second time, a fifth of this was enough.
+/// Time for attempts. If the kernel looked a second time, a fifth of this would be enough.
 const TRIES: Duration = Duration::from_millis(500);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Calls that wait, and events that end them, such as a signal's handler.
+//! Tests of calls that wait, and of events that end them, such as a signal's handler.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -27,7 +27,7 @@ fn handler(flags: SaFlags) {
     unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
 }
 
-/// The mediator is the process `broker`.
+/// Waits until the mediator, which is the process `broker`, performs the call.
 fn wait_until_performed(broker: Pid, call: libc::c_long) {
     let waits = |thread: std::io::Result<std::fs::DirEntry>| {
         let status = std::fs::read_to_string(thread.unwrap().path().join("syscall")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Thousands of connections, in sequence and at once, and the resources that they leave in the mediator.
+//! Test of the resources that thousands of connections, in sequence and at once, leave in the mediator.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,10 +12,10 @@ use crate::calls::errno;
 use crate::children::{end, in_child, open_there, wait_until_open_there};
 use crate::harness::in_each_tier_on_each_machine;
 
-/// Number of connections before the first measurement of the mediator, and then one after the other.
+// Number of connections before the first measurement of the mediator, and then one after the other.
 const WARM: usize = 500;
 const MANY: usize = 5000;
-/// Number of simultaneous connections, and of processes that open them.
+// Number of simultaneous connections, and of processes that open them.
 const AT_ONCE: usize = 500;
 const PROCESSES: usize = 4;
 /// Allowed growth of memory, in KiB: the mediator's tables are bounded, and a further thread has its stack.
@@ -24,7 +24,7 @@ const SLACK: usize = 2048;
 /// before.
 const MORE: usize = 16;
 
-/// In KiB (`RssAnon` of `proc_pid_status(5)`).
+/// Returns the mediator's memory in KiB (`RssAnon` of `proc_pid_status(5)`).
 fn memory_there() -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", getppid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();

@@ -1,4 +1,4 @@
-//! Stops of a process one of whose threads makes a call that waits (signal(7), "Job control").
+//! Tests of stops of a process one of whose threads makes a call that waits (signal(7), "Job control").
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;

@@ -1,4 +1,4 @@
-//! Datagrams from processes outside, with the host's network off: none arrives, and none of them gets a port.
+//! Tests that no datagram from a process outside arrives with the host's network off, and that none gets a port.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use crate::children::{open_there, wait_until_open_there};
 use crate::harness::{Place, goes_on, in_the_floor_on_each_machine, pipe};
 use crate::network::{family, own_address};
 
-/// Number of times that a stranger has to be quick.
+/// Number of times that a process outside has to get the shared port.
 const SLIPS: usize = 8;
 
 /// Sends from every socket that a process outside can bind, also from another's port if it gets that.

@@ -1,4 +1,4 @@
-//! Ports that the host holds: no program inside shares one, and programs inside share theirs.
+//! Tests of ports that the host holds: no program inside shares one, and programs inside share theirs.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ fn set(socket: &OwnedFd, name: c_int) {
     set_option(socket, libc::SOL_SOCKET, name, 1);
 }
 
-/// Socket that shares its port by an option, and the error number of its `bind`.
+/// Returns a socket that shares its port by an option, and the error number of its `bind`.
 fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     let sharing = socket(family(at), style);
     set(&sharing, option);
@@ -32,7 +32,7 @@ fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     (sharing, bound)
 }
 
-/// Service of the host, of the place's user: `SO_REUSEPORT` compares owners.
+/// Returns a service of the host that the place's user owns: `SO_REUSEPORT` compares owners.
 fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     let (service, bound) = sharing(style, option, at);
     assert_eq!(bound, 0, "{at}");
@@ -109,7 +109,7 @@ fn near(mut at: SocketAddr) -> SocketAddr {
     at
 }
 
-/// Services, and addresses that would be preferred, or get a share.
+/// Addresses of services, each with one inside that would be preferred to it, or get a share.
 const AIMS: [(&str, &str); 5] = [
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "127.0.0.1"),
@@ -156,7 +156,7 @@ fn services_of_the_host_keep_their_connections() {
     steal(STREAM, libc::SO_REUSEPORT, connections);
 }
 
-/// `inet_bind` of the kernel treats it as IPv4, at all addresses.
+/// `inet_bind` of the kernel treats such an address as IPv4, at all addresses.
 #[test]
 fn an_address_without_a_family_takes_no_port_of_the_host() {
     as_each_user(|place| {

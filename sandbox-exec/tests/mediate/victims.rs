@@ -112,10 +112,10 @@ pub(crate) fn queued(signal: c_int, value: i64) -> [i64; 16] {
     info
 }
 
-/// Form of signalling a process, by name.
+/// Way to signal a process: its name, and a function that returns an error number.
 pub(crate) type Form = (&'static str, fn(pid_t) -> c_int);
 
-/// All forms of sending SIGUSR1 to a process, by name; each returns an error number.
+/// All ways to send SIGUSR1 to a process.
 pub(crate) const FORMS: &[Form] = &[
     ("kill", |pid| call(libc::SYS_kill, [pid.into(), SIGNAL, 0, 0])),
     ("kill of the group", |pid| call(libc::SYS_kill, [(-pid).into(), SIGNAL, 0, 0])),
@@ -135,7 +135,7 @@ pub(crate) const FORMS: &[Form] = &[
     ("pidfd, to the group", |pid| by_descriptor(pid, 4)),
 ];
 
-/// All forms of making the kernel send it later.
+/// All ways to make the kernel send SIGUSR1 to a process later.
 pub(crate) const OWNERS: &[Form] = &[
     ("F_SETOWN", |pid| owned(|pipe| call(libc::SYS_fcntl, [pipe, 8, pid.into(), 0]))),
     ("F_SETOWN of the group", |pid| owned(|pipe| call(libc::SYS_fcntl, [pipe, 8, (-pid).into(), 0]))),
@@ -158,7 +158,7 @@ fn owned_ex(kind: c_int, pid: pid_t) -> c_int {
     owned(|socket| call(libc::SYS_fcntl, [socket, 15, owner.as_ptr() as i64, 0]))
 }
 
-/// Makes a socket signal when it becomes readable, and makes it so. A stream has all of these commands.
+/// Makes a socket readable that then sends SIGUSR1; `own` sets the receiver. A stream has all of the commands.
 fn owned(own: impl FnOnce(i64) -> c_int) -> c_int {
     let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let errno = own(ours.as_raw_fd().into());

@@ -1,4 +1,4 @@
-//! Full tier: the content of its namespaces and its tree, and programs that must work in them.
+//! Tests of the full tier: the content of its namespaces and its tree, and programs that must work in them.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Abstract names of unix sockets on the host's network: the kernel has one for each type of socket.
+//! Tests of abstract names of unix sockets on the host's network: the kernel has one for each type of socket.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
@@ -47,7 +47,7 @@ for kind in kinds:
 
 const REACHED: &str = "reached 1\nreached 1\nreached 1\n";
 
-/// Host's sockets: three of each type.
+/// Sockets of the host, three of each type.
 struct Victim {
     name: String,
     sockets: Vec<(SockType, OwnedFd)>,
@@ -134,7 +134,7 @@ const STRANGER: &str = "cat ready
 socket.socket(socket.AF_UNIX).connect(\"\\0\" + sys.argv[1]); print(os.getpid())' \"$0\"
     : > done";
 
-/// Both are number 1 of their pid namespaces.
+/// The stranger and the broker are both number 1 of their pid namespaces.
 #[test]
 fn a_stranger_with_the_brokers_number_elsewhere_is_not_let_in() {
     as_each_user(|place| {

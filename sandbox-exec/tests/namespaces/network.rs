@@ -1,4 +1,4 @@
-//! Network of a sandbox where it is off.
+//! Tests of the network of a sandbox where it is off.
 
 use ipc::confinement::Tier;
 

@@ -1,4 +1,4 @@
-//! Machines with fewer features: an older Landlock, and no namespaces.
+//! Tests of machines with fewer features: an older Landlock, and no namespaces.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;

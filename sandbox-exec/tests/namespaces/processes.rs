@@ -1,4 +1,4 @@
-//! Processes, terminals and the network that a program sees, and the end of its processes.
+//! Tests of the processes, terminals and network that a program sees, and of the end of its processes.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! Project: the owners of its files, its protected files, and its possible locations.
+//! Tests of the project: the owners of its files, its protected files, and its possible locations.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

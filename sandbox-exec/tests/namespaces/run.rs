@@ -1,4 +1,4 @@
-//! A program in the full tier, as the supervisor runs a worker.
+//! Runs of a program in the full tier, as the supervisor runs a worker.
 
 use std::process::Output;
 
@@ -11,7 +11,7 @@ pub(crate) fn in_full(test: impl Fn(&Place)) {
     in_tier_as_each_user(Tier::Full, test);
 }
 
-/// With a private temp directory, and changed access.
+/// Runs a script with a private temp directory, and a changed confinement.
 pub(crate) fn run(
     place: &Place,
     change: impl Fn(&mut Confinement),

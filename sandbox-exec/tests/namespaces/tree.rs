@@ -1,4 +1,4 @@
-//! Mount tree: its owner, its hidden paths, and the sandbox's own parts.
+//! Tests of the mount tree: its owner, its hidden paths, and the sandbox's own parts.
 
 use std::fs;
 use std::path::Path;

@@ -7,7 +7,7 @@ use sandbox_exec::seccomp::rules::constants::*;
 /// Address at which nothing is mapped.
 const BAD: u64 = 1;
 const NONE: u64 = u64::MAX;
-/// Undefined flags of all calls.
+/// Flags that no call defines.
 const UNKNOWN: u64 = 0xffff_0000;
 /// Placeholder for the caller's process id.
 pub(crate) const OWN_PID: u64 = 0xbad_cafe_0000;
@@ -16,7 +16,7 @@ pub(crate) const OWN_PID: u64 = 0xbad_cafe_0000;
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) arguments: [u64; 6],
-    /// True if the kernel may answer a user without capabilities like the filter.
+    /// True if the row is for root alone: the kernel may answer a user without capabilities like the filter.
     pub(crate) for_root: bool,
 }
 
