@@ -92,8 +92,7 @@ fn client(roots: RootCertStore) -> Result<ClientConfig, FetchFailure> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Returns the certificate authorities to trust: those of the user's settings, else the system's, else the bundled
-/// ones.
+/// Returns the certificate authorities to trust: of the user's settings, else the system's, else the bundled ones.
 fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
     let mut roots = RootCertStore::empty();
     match named {

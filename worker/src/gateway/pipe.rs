@@ -9,7 +9,7 @@ use nix::unistd::pipe2;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Capacity of a pipe in bytes, four times the default. The kernel may give less: all pipes of a user share 64 MiB
+/// Capacity of a pipe in bytes, four times the default. The kernel may give less: a user's pipes share 64 MiB
 /// (pipe(7)).
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;

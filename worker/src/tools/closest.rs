@@ -6,8 +6,7 @@ const SIMILAR: f64 = 0.5;
 /// Maximum number of lines that are shown.
 const SHOWN: usize = 12;
 
-/// Returns one or two sentences with the lines that differ only in white space, else the most similar lines, else a
-/// remedy.
+/// Returns one or two sentences: the lines that differ only in white space, else the most similar lines, else a remedy.
 pub fn hint(text: &str, wanted: &str) -> String {
     let lines: Vec<&str> = text.lines().take(COMPARED).collect();
     if let Some(first) = same_but_space(&lines, wanted) {

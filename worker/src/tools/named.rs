@@ -1,5 +1,4 @@
-//! Paths and processes in a command's error messages: their file permissions, and the kernel's answer to the same
-//! access.
+//! Paths and processes in a command's error messages: file permissions, and the kernel's answer to the same access.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

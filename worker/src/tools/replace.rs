@@ -61,8 +61,7 @@ impl LineEnds {
         }
     }
 
-    /// Converts text to the file's line ends, which the model cannot see. In a file of mixed line ends, text stays as
-    /// it is.
+    /// Converts text to the file's line ends, which the model cannot see. Mixed line ends leave the text unchanged.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),

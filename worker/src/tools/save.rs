@@ -173,8 +173,7 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Returns the disk space of the saved outputs in bytes. An agent that swaps the directory meanwhile falsifies only its
-/// own limit.
+/// Returns the disk space of saved outputs in bytes. An agent that swaps the directory falsifies only its own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

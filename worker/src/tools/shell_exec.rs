@@ -1,5 +1,5 @@
-//! `shell_exec` and all other commands of a worker, in a sandbox inside the worker's own. A command is killed when its
-//! call ends.
+//! `shell_exec` and all other commands of a worker, in a sandbox inside the worker's. The end of a call kills its
+//! command.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -96,8 +96,7 @@ struct Run<'a> {
 }
 
 impl Commands {
-    /// Runs a command and returns its result. Fails if it needs access that the worker lacks, cannot start, or is
-    /// cancelled.
+    /// Runs a command and returns its result. Fails if it lacks access, cannot start, or is cancelled.
     pub async fn run(
         &self,
         assignment: &Assignment,
@@ -167,8 +166,7 @@ impl Commands {
         }
     }
 
-    /// Runs a command, and waits until all of its processes have ended. Returns the pid of the process that supervised
-    /// them.
+    /// Runs a command until all of its processes have ended. Returns the pid of the process that supervised them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),

@@ -1,5 +1,4 @@
-//! Tests of the gateway in its own sandbox: it has the network, the resolver's files and its own program, and runs no
-//! command.
+//! Tests of the gateway in its own sandbox: the network, the resolver's files and its own program, but no command.
 
 use std::fs::File;
 use std::io::Write;
