@@ -138,7 +138,7 @@ fn prepare(socket: &TcpStream) {
     reset_when_closed(socket, true);
 }
 
-/// Chooses that closing the socket resets its connection, or else sends what is left (`SO_LINGER`, socket(7)).
+/// Sets if closing the socket resets its connection (`SO_LINGER`, socket(7)); otherwise the close sends what is left.
 pub(super) fn reset_when_closed(socket: &TcpStream, resets: bool) {
     let linger = linger { l_onoff: resets.into(), l_linger: 0 };
     if let Err(error) = setsockopt(socket, sockopt::Linger, &linger) {

@@ -88,7 +88,7 @@ impl Questions {
         Placed::Waits(leave, Some(self.last))
     }
 
-    /// Ignores an answer to a closed request.
+    /// Records an answer. An answer to a closed request is ignored.
     pub(super) fn answer(&mut self, number: u64, allowed: bool) {
         if let Some(question) = self.kept.values().find(|question| question.number == number)
             && question.verdict_now() == Verdict::Open

@@ -66,7 +66,7 @@ impl GuestState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the report if the supervisor has closed its end.
+    /// Queues a report. Drops it if the supervisor has closed its end.
     pub(super) async fn report(&self, report: McpReport) {
         let _ = self.reports.send(report).await;
     }

@@ -19,7 +19,7 @@ use crate::harness::{Gateway, all, host, is_reset, sink};
 /// Exit statuses of sandbox-exec on a machine without Landlock or namespaces.
 const UNAVAILABLE: [Option<i32>; 2] = [Some(105), Some(106)];
 
-/// `None` if sandbox-exec cannot start the gateway.
+/// Starts the gateway in a sandbox. `None` if sandbox-exec cannot start it.
 fn confined(tier: TierChoice, reach: Reach, rules: &str) -> Option<(Gateway, TempDir)> {
     let program = Path::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
     let sandbox_exec = program.with_file_name("sandbox-exec");

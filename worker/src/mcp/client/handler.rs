@@ -137,7 +137,7 @@ impl AskedForm {
         })
     }
 
-    /// Shortens a text that is too long, and then drops the form, since the question would be another one.
+    /// Shortens a question that is too long, and drops its form, since the user would answer another question.
     fn bounded(self) -> Self {
         if self.message.len() <= MAX_MESSAGE {
             return self;
