@@ -3,15 +3,15 @@
 use crate::effect::{FileEffect, FileState};
 use crate::tool::Change;
 
-/// Maximum size of the text of a change, before and after together.
+/// Maximum bytes of the old and the new text of a change together.
 const MOST: usize = 64 << 10;
 
 /// Number of equal lines shown around the changed ones if a file is not shown whole.
 const AROUND: usize = 3;
 
 impl FileEffect {
-    /// The texts before and after: whole, or from the first changed line to the last. `None` if they are too long or
-    /// not text.
+    /// Returns the old and the new text: whole, or from the first changed line to the last. `None` if they are too long
+    /// or not text.
     pub fn change(&self) -> Option<Change> {
         let text = |state: &FileState| String::from_utf8(state.bytes.clone()).ok();
         let old = match &self.old {

@@ -12,33 +12,34 @@ use crate::rights::{NamedPlaces, Rights, RightsSummary};
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The access, with canonical paths.
+    /// Access of the program, with canonical paths.
     pub rights: Rights,
-    /// The project's root: the working directory of the program, and `.` in printed access.
+    /// The project's root: the working directory of the program, displayed as `.` in descriptions of access.
     pub project: WirePath,
-    /// Existing private temp directory, which becomes `TMPDIR`: the only writable directory that may be in a hidden
-    /// one.
+    /// Private temp directory, which becomes `TMPDIR` and must exist. It is the only writable directory that may be in
+    /// a hidden one. `None` for a program without one.
     pub temp: Option<WirePath>,
     /// Identities of the hidden files in writable directories since the start of the session, so that renamed files
     /// stay hidden. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
-    /// Directories among [`devices`](crate::devices) that only this agent has. In a container, the program gets them in
-    /// the floor tier.
+    /// Directories of [`devices`](crate::devices) that only this agent has locked. In a container, a program in the
+    /// floor tier may use them.
     pub devices: Vec<WirePath>,
-    /// Environment variables that are passed on.
+    /// Environment variables in addition to the built-in allowlist.
     pub environment: Environment,
-    /// True if the program starts even without a layer that this machine should have.
+    /// True if the program starts even if this platform lacks a layer of the tier.
     pub allow_degraded: bool,
-    /// True if the program only reads. Denies changes of modes, owners, times and attributes as well, which rules on
-    /// directories do not cover.
+    /// True if the program may only read. Changes of modes, owners, times and attributes are then denied as well, which
+    /// rules on directories do not cover.
     pub read_only: bool,
-    /// The tier to build.
+    /// The tier in which the program runs.
     pub tier: TierChoice,
-    /// The newest Landlock ABI to use, to imitate an older kernel. If absent, the kernel's own.
+    /// Newest Landlock ABI to use, to imitate an older kernel. `None` for the newest that the kernel has.
     pub landlock_abi: Option<u32>,
-    /// User of the program if it is not the caller: root without capabilities cannot write files of other users.
+    /// User and group of the program, if not the caller's: root without capabilities cannot write files of other users.
     pub identity: Option<Identity>,
-    /// True if a person can be asked about connections to hosts that are not on the list. Ignored without a list.
+    /// True if a person can be asked about connections to hosts that the rights do not list. Ignored if the rights have
+    /// no list of hosts.
     pub asks_hosts: bool,
     /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new one,
     /// never the user's.
@@ -62,7 +63,7 @@ pub struct Bounds {
 pub struct Order {
     /// Confinement of the program.
     pub confinement: Confinement,
-    /// Arguments after those of the command line.
+    /// Arguments of the program, appended to those of the command line of `sandbox-exec`.
     pub arguments: Vec<String>,
 }
 
@@ -75,7 +76,7 @@ pub struct Identity {
     pub gid: u32,
 }
 
-/// The requested tier.
+/// The tier that an order requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -117,8 +118,8 @@ impl Confinement {
         }
     }
 
-    /// True if the program has a private temp directory at `/tmp`. A program that may write the host's `/tmp` sees that
-    /// one.
+    /// True if the program has a private temp directory at `/tmp`. False for a program that may write the host's
+    /// `/tmp`.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
@@ -129,7 +130,8 @@ impl Confinement {
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// Adapts paths to those that the program sees. A private `/tmp` replaces the temp directory, also in variables.
+    /// Returns the confinement with paths as the program sees them: a private `/tmp` replaces the temp directory, also
+    /// in variables.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -153,7 +155,7 @@ fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>,
     tier == Tier::Full && temp.is_some() && !granted && *project != place
 }
 
-/// Adapts access and private temp directory to this tier; see [`Confinement::in_tier`].
+/// Returns access and private temp directory as a program in this tier sees them; see [`Confinement::in_tier`].
 ///
 /// If `/tmp` is private, a writable directory below the host's `/tmp` stays a separate entry, which
 /// [`Rights::normalised`] would drop.
@@ -167,7 +169,8 @@ pub fn rights_in_tier(
     if !has_private_tmp(rights, project, temp, tier) {
         return (seen, temp.cloned());
     }
-    // In normal form a write root around the temp directory has taken its place; a temp that is elsewhere has its own again.
+    // The normal form leaves out a temp directory below a write root. At its new path no write root contains it, so it
+    // gets an entry of its own.
     let holds_it = |root: &WirePath| temp.is_some_and(|temp| temp.is_within(root));
     if seen.write.iter().any(holds_it) {
         seen.write.retain(|root| Some(root) != temp);
@@ -194,16 +197,15 @@ pub struct FileIdentity {
     pub inode: u64,
 }
 
-/// Additions to the environment's built-in allowlist.
+/// Environment variables that a program gets in addition to the built-in allowlist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Names of variables that are passed in addition to the built-in list.
     pub pass: Vec<String>,
     /// Variables that are set, with their values.
     pub set: Vec<(String, Vec<u8>)>,
-    /// Directory of caches that some of these variables name. It is displayed as `caches` if it is writable for the
-    /// program's level of access, and not if it is in the private temp directory. `None` if no cache is copied from
-    /// levels with more access.
+    /// Directory of the caches that some of these variables name; displayed as `caches` if the program may write it,
+    /// unless it is in the private temp directory. `None` if no cache is copied from levels with more access.
     pub caches: Option<WirePath>,
 }
 
@@ -244,13 +246,14 @@ pub struct RulesetReport {
     pub tier: Tier,
     /// The Landlock ABI in use; 0 without Landlock.
     pub landlock_abi: u32,
-    /// Number of Landlock rules.
+    /// Number of Landlock rules that are enforced.
     pub rules: u32,
-    /// Number of seccomp rules.
+    /// Number of seccomp rules that are enforced.
     pub seccomp_rules: u32,
-    /// The bounds that are enforced.
+    /// The joint limits that are enforced.
     pub bounds: Bounds,
-    /// Reason that the best tier is not `full`. Absent if it is, or if another tier was requested.
+    /// Reason that the best tier of this machine is not the full one. Absent if it is, or if another tier was
+    /// requested.
     pub no_full_tier: Option<NoFullTier>,
     /// Parts of the access that this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
@@ -261,13 +264,13 @@ pub struct RulesetReport {
 /// The reason why the best tier is not the full one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoFullTier {
-    /// The refusal, if it is known.
+    /// The failed step and its error, if they are known.
     pub refusal: Option<FullTierRefusal>,
     /// A sentence for people: the attempt, and the reason of its failure.
     pub detail: String,
 }
 
-/// A refusal of the full tier by this machine.
+/// The step at which this machine refuses the full tier, and its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FullTierRefusal {
     /// The step that failed.
@@ -276,7 +279,7 @@ pub struct FullTierRefusal {
     pub errno: Option<i32>,
 }
 
-/// A step in the construction of the full tier, if a remedy depends on it.
+/// A step in the construction of the full tier. Only steps that have a remedy of their own are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FullTierStep {
     /// Mounting a separate `/proc`.
@@ -290,8 +293,8 @@ pub enum FullTierStep {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Tier {
-    /// The floor tier and, in addition, user, mount, pid, ipc and uts namespaces, with the network off also a network
-    /// namespace; a read-only mount tree.
+    /// The floor tier in user, mount, pid, ipc and uts namespaces with a read-only mount tree; with the network off
+    /// also in a network namespace.
     Full,
     /// Landlock, seccomp, no capabilities, and a broker that performs system calls on sockets. Paths and socket names
     /// are the host's.
@@ -320,7 +323,7 @@ impl fmt::Display for Tier {
     }
 }
 
-/// A forbidden action, and its result.
+/// A forbidden action that was tried inside a confinement, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The attempted action, as a phrase: `write outside the writable directories`.
@@ -392,7 +395,7 @@ mod tests {
         assert_eq!(around.rights.write, [WirePath::from("/h")]);
         assert_eq!(around.in_tier(Tier::Full).rights.write, ["/h", "/tmp"].map(WirePath::from));
         assert_eq!(around.in_tier(Tier::Floor), around);
-        // Who may not write it at all is given none.
+        // A program without write access to the temp directory gets none at the new path.
         let reader = Confinement { temp: around.temp.clone(), ..confinement("/h/p", &[]) };
         assert!(reader.in_tier(Tier::Full).rights.write.is_empty());
     }

@@ -12,7 +12,7 @@ use crate::recorded::Recorded;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Denial {
-    /// The layer that denied.
+    /// The layer that denied the operation.
     pub layer: Layer,
     /// The attempted operation.
     pub operation: Operation,
@@ -33,7 +33,7 @@ pub struct Denial {
     pub errno: Option<i32>,
 }
 
-/// Layer that denied.
+/// Layer of the confinement that denied an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -54,7 +54,7 @@ pub enum Layer {
     Policy,
 }
 
-/// Attempted operation.
+/// The attempted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -69,20 +69,20 @@ pub enum Operation {
     Network,
     /// Signalling a process.
     Signal,
-    /// Using something that other programs share: a socket, an object of System V.
+    /// Using a shared object of other programs: a socket, or shared memory, a semaphore or a message queue of System V.
     Share,
     /// Making a system call, or calling an external tool.
     Call,
 }
 
-/// Target of an operation.
+/// Target of an operation, in the form in which it is displayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Object {
     /// A file or directory.
     Path(WirePath),
-    /// A network address, or a phrase for one.
+    /// A network address, or a phrase that describes it.
     Address(String),
     /// Name of a system call, as in the manual pages.
     Syscall(String),
@@ -99,10 +99,10 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// Certain: the kernel or the broker denied the operation, which is beyond the agent's access. Bailiwick's own tool
-    /// got the error, the broker reported it, or a worker repeated the operation with the same error.
+    /// Certain: the kernel or the broker denied an operation that the agent's access does not include. Bailiwick's own
+    /// tool got the error, the broker reported it, or a worker repeated the operation with the same error.
     Proved,
-    /// Likely: read from a command's output.
+    /// Likely: only the output of a command reports the denial.
     Likely,
 }
 
@@ -165,7 +165,7 @@ impl fmt::Display for Denial {
         write!(f, "; missing access: {missing_right}")?;
         match (&self.grant, operation, layer) {
             (Some(grant), ..) => write!(f, "; the user can allow it with {grant}"),
-            // What is not readable is hidden, and no grant opens that.
+            // A path that is not readable is hidden, and no grant opens it.
             (None, Operation::Read | Operation::Execute, Layer::Landlock | Layer::Mask) => f.write_str(
                 "; the path is hidden, and no flag makes it readable: do without this path, or ask the user to copy the needed file \
                  into the project",

@@ -1,7 +1,8 @@
-//! Directories of shared memory and terminals, each of which only one agent in a container has at a time.
+//! Directories of shared memory and of terminals. In a container, only one agent at a time has each of them.
 //!
-//! A rule of the floor tier covers every segment and terminal of any process, so an agent gets such a directory only
-//! while it holds the lock (flock(2)) on it. If a confined program takes the lock, no agent gets it.
+//! In the floor tier, a rule for such a directory covers the segments and terminals of every process. So an agent gets
+//! it only while its supervisor holds the directory's lock (flock(2)). If a confined program takes the lock, no agent
+//! gets it.
 
 use std::fs::File;
 
@@ -13,7 +14,7 @@ pub const MEMORY: &str = "/dev/shm";
 /// The directory of pseudo-terminals.
 pub const TERMINALS: &str = "/dev/pts";
 
-/// The directories that this process has locked. Dropping this releases them.
+/// The directories that this process has locked. Dropping the value releases the locks.
 #[derive(Debug, Default)]
 pub struct Devices(Vec<(&'static str, File)>);
 

@@ -13,7 +13,7 @@ pub const MAX_EFFECT: usize = 64 << 20;
 /// The most bytes of an effect that travel in one message: 1 MiB.
 pub const PART: usize = 1 << 20;
 
-/// The exact effect of a tool call.
+/// The exact change that a tool call makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// Changes files.
@@ -25,11 +25,11 @@ pub enum Effect {
 /// Changes of files, with all old and new bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
-    /// The files, each once.
+    /// The changed files, each once.
     pub files: Vec<FileEffect>,
 }
 
-/// The change of one file. `old` is compared with the file before `new` replaces it.
+/// The change of one file. The file must still equal `old` when `new` replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEffect {
     /// The file: an absolute path in a canonical directory.
@@ -38,20 +38,22 @@ pub struct FileEffect {
     pub old: Option<FileState>,
     /// The new state; absent if the path is removed.
     pub new: Option<FileState>,
-    /// Number of replacements that an edit makes.
+    /// Number of replacements that `edit_file` makes in the file.
     pub replacements: u64,
 }
 
-/// Type bits of a symbolic link, as in git. The bytes of such a [`FileState`] are the target.
+/// Type bits of a symbolic link, as in git. The bytes of its [`FileState`] are the target of the link.
 pub const LINK: u32 = 0o120_000;
 
-/// Type bits of a directory, as in git. Such a [`FileState`] has no bytes; it is only removed, and only if empty.
+/// Type bits of a directory, as in git. Its [`FileState`] has no bytes. Effects only remove directories, and only empty
+/// ones.
 pub const DIRECTORY: u32 = 0o040_000;
 
-/// A regular file's content and permission bits; a symbolic link ([`LINK`]); a directory ([`DIRECTORY`]).
+/// State of a path: content and permission bits of a regular file, a symbolic link ([`LINK`]) or a directory
+/// ([`DIRECTORY`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
-    /// The content.
+    /// Content of the file, or target of the link.
     #[serde(with = "bytes")]
     pub bytes: Vec<u8>,
     /// The permission bits of a file (`0o777` of the mode), or the type bits of anything but a regular file.
@@ -67,9 +69,9 @@ pub struct Exec {
     pub cwd: WirePath,
     /// Variables that are set in addition to the worker's environment.
     pub environment: Vec<(String, WirePath)>,
-    /// The access that the command requests.
+    /// The access to files that the command requests.
     pub access: Access,
-    /// The network access that the command requests.
+    /// Network access that the command requests. `None` for the permanent one.
     pub network: Option<Network>,
     /// Time limit in milliseconds.
     pub timeout_ms: u64,
@@ -78,11 +80,11 @@ pub struct Exec {
 /// A part of an encoded effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Position, from 0.
+    /// Position of the part in the effect, from 0.
     pub index: u32,
     /// True for the last part.
     pub last: bool,
-    /// The bytes, at most [`PART`] of them.
+    /// Bytes of the part, at most [`PART`].
     #[serde(with = "bytes")]
     pub bytes: Vec<u8>,
 }
@@ -124,7 +126,7 @@ impl Effect {
     }
 }
 
-/// Joins the parts of an effect, up to [`MAX_EFFECT`] bytes.
+/// Joins the parts of one effect, up to [`MAX_EFFECT`] bytes.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,
@@ -133,7 +135,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Adds the next part. Returns the effect after the last one.
+    /// Adds the next part. Returns the effect after the last part, `None` before.
     pub fn push(&mut self, part: Part) -> Result<Option<Effect>, EffectError> {
         if part.index != self.next || self.done {
             return Err(EffectError::OutOfOrder { expected: self.next, found: part.index });
@@ -151,7 +153,7 @@ impl Assembler {
     }
 }
 
-/// Serialises byte strings as such. serde would write a `Vec<u8>` number by number.
+/// Serialises a `Vec<u8>` as one byte string. By default, serde writes it number by number.
 pub(crate) mod bytes {
     use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Messages between the supervisor and the process that fetches one page.
+//! Messages between the supervisor and the guest that fetches one page of the web.
 //!
-//! The process gets one order and answers with `Ready`, a `Connected` for each connection, and finally `Done`, in
-//! frames of generation 0 on a stream socket. The supervisor does not trust the reports.
+//! The guest gets one order and answers with `Ready`, a `Connected` for each connection, and finally `Done`, in frames
+//! of generation 0 on a stream socket. The supervisor does not trust the reports.
 
 use std::net::SocketAddr;
 
@@ -14,52 +14,52 @@ use crate::rights::Hosts;
 /// Maximum size of a page in bytes, once it is decompressed.
 pub const MAX_PAGE: usize = 2 << 20;
 
-/// Maximum size in bytes of a page's text, as the process reports it.
+/// Maximum size in bytes of a page's text, as the guest reports it.
 pub const MAX_TEXT: usize = 64 << 10;
 
 /// Maximum number of redirects that are followed.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// The only message to the process.
+/// The order to fetch a page, the only message to the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchOrder {
     /// The page that the model wants, an HTTP or HTTPS URL.
     pub url: PageUrl,
     /// The hosts that may be connected to; all have the name in the URL.
     pub hosts: Hosts,
-    /// Certificate authorities that the user configured.
+    /// Certificate authorities that the user configured. `None` for those of the system.
     pub authorities: Option<Authorities>,
 }
 
 /// Files of certificate authorities that replace the system's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authorities {
-    /// A file of certificates.
+    /// File of certificates, if one is configured.
     pub file: Option<WirePath>,
-    /// Directories of files of certificates.
+    /// Directories with files of certificates.
     pub directories: Vec<WirePath>,
 }
 
-/// A message to the supervisor, which does not trust it.
+/// A message of the guest, which the supervisor does not trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FetchReport {
     /// The order has arrived.
     Ready,
-    /// A connection was made.
+    /// The guest has connected to a host.
     Connected {
         /// Port of the host.
         port: u16,
         /// Address and port of the connection.
         address: SocketAddr,
     },
-    /// Bytes of all connections, in both directions.
+    /// Number of bytes on all connections together.
     Carried {
         /// Bytes to the host.
         sent: u64,
         /// Bytes from the host.
         received: u64,
     },
-    /// The result. No message follows.
+    /// The fetched page, or the reason why there is none. No message follows.
     Done(Result<Fetched, FetchFailure>),
 }
 
@@ -92,7 +92,7 @@ pub struct Page {
     pub text: String,
     /// True if the text was rendered from HTML.
     pub is_rendered: bool,
-    /// Size of the whole text in bytes, if the end was left out.
+    /// Size of the whole text in bytes. `None` if `text` is the whole text.
     pub cut_from: Option<u64>,
     /// True if the page exceeds [`MAX_PAGE`], so that its end was not read.
     pub is_partial: bool,
@@ -103,7 +103,7 @@ pub struct Page {
 pub enum FetchFailure {
     /// The resolver has no address for the name.
     Unresolved,
-    /// Connecting to each address failed or is not permitted.
+    /// Connecting failed, or is not permitted, for every address of the host.
     Unreachable {
         /// The last address that was tried.
         address: SocketAddr,
@@ -114,7 +114,7 @@ pub enum FetchFailure {
     Tls(String),
     /// The host closed the connection, or its answer was not valid HTTP, for this reason.
     Http(String),
-    /// The answer was not complete in time.
+    /// The answer was not complete within the time limit.
     Late,
     /// The certificate authorities that the user configured cannot be read.
     Authorities(String),
@@ -136,7 +136,7 @@ pub enum FetchFailure {
     },
     /// The target of a redirect is not a valid URL.
     Redirect {
-        /// The target.
+        /// The text that is not a valid URL.
         to: String,
         /// The fault of the URL.
         reason: String,

@@ -1,6 +1,6 @@
 //! Forms in which an MCP server asks a person something: flat, typed and bounded. All texts are the server's.
 //!
-//! The guest parses the server's JSON schema, and reports these.
+//! The guest, the process around the server, makes them from the server's JSON schema.
 
 use std::collections::BTreeSet;
 
@@ -12,104 +12,104 @@ pub const MAX_FIELDS: usize = 16;
 /// Maximum number of choices of a field.
 pub const MAX_CHOICES: usize = 64;
 
-/// Maximum bytes of a name, a title and a choice.
+/// Maximum bytes of the name of a field, of a title, or of a choice.
 pub const MAX_LABEL: usize = 256;
 
-/// Maximum bytes of the description of a field.
+/// Maximum bytes of a field's description.
 pub const MAX_ABOUT: usize = 1 << 10;
 
-/// Maximum bytes of a text value.
+/// Maximum bytes of a text that the person enters.
 pub const MAX_VALUE: usize = 4 << 10;
 
-/// Maximum bytes of the text of a question.
+/// Maximum bytes of the question that the form belongs to.
 pub const MAX_MESSAGE: usize = 4 << 10;
 
 /// A field of the form that an MCP server asks the person to fill in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormField {
-    /// The server's name for it.
+    /// Name of the field in the server's form.
     pub name: String,
-    /// A name for people.
+    /// Name of the field for people, if the server gives one.
     pub title: Option<String>,
-    /// The server's description; empty without one.
+    /// The server's description of the field; empty if there is none.
     pub about: String,
-    /// True if it has to be filled in.
+    /// True if the person must fill in the field.
     pub required: bool,
-    /// Kind of its value.
+    /// Kind of value that the field takes.
     pub kind: FieldKind,
 }
 
-/// Kind of a field's value, with its bounds and its default.
+/// Kind of value that a field takes, with its bounds and its default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FieldKind {
-    /// A text.
+    /// The value is a text.
     Text {
-        /// The form of the text.
+        /// Form that the text must have. `None` for any text.
         format: Option<TextFormat>,
-        /// The fewest characters.
+        /// Minimum number of characters, if there is one.
         least: Option<u32>,
-        /// The most characters.
+        /// Maximum number of characters, if there is one.
         most: Option<u32>,
         /// Text that is sent if the person enters none.
         default: Option<String>,
     },
-    /// A number. Bounds and default are decimal numbers.
+    /// The value is a number. Bounds and default are decimal numbers, as text.
     Number {
-        /// True if it has no fraction.
+        /// True if the number must have no fraction.
         whole: bool,
-        /// The smallest number.
+        /// Smallest permitted number, if there is one.
         least: Option<String>,
-        /// The largest number.
+        /// Largest permitted number, if there is one.
         most: Option<String>,
         /// Number that is sent if the person enters none.
         default: Option<String>,
     },
-    /// Yes or no.
+    /// The value is yes or no.
     YesNo {
         /// Answer that is sent if the person gives none.
         default: Option<bool>,
     },
-    /// One of some values.
+    /// The value is one of several choices.
     Choice {
-        /// The values, in their order.
+        /// The choices, in the server's order.
         choices: Vec<FormChoice>,
         /// Value that is sent if the person chooses none.
         default: Option<String>,
     },
-    /// Several of some values, or none.
+    /// The value is any number of choices, or none.
     Choices {
-        /// The values, in their order.
+        /// The choices, in the server's order.
         choices: Vec<FormChoice>,
-        /// The fewest values.
+        /// Minimum number of chosen values, if there is one.
         least: Option<u32>,
-        /// The most values.
+        /// Maximum number of chosen values, if there is one.
         most: Option<u32>,
         /// Values that are sent if the person chooses none.
         default: Vec<String>,
     },
 }
 
-/// A value that can be chosen.
+/// A value that a person can choose in a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormChoice {
-    /// The value.
+    /// The value that is sent to the server.
     pub value: String,
-    /// A name for people.
+    /// Name of the choice for people, if the server gives one.
     pub title: Option<String>,
 }
 
-/// Form of a text.
+/// Form that a text value must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TextFormat {
     /// A mail address.
     Email,
-    /// An address with a scheme.
+    /// A URI: an address with a scheme, such as `https:`.
     Uri,
     /// A date: `2026-11-29`.
     Date,
@@ -118,13 +118,13 @@ pub enum TextFormat {
 }
 
 impl FormField {
-    /// The name for people: the title, or the name without one.
+    /// Returns the field's name for people: its title or, without a title, its name.
     pub fn label(&self) -> &str {
         self.title.as_deref().filter(|title| !title.trim().is_empty()).unwrap_or(&self.name)
     }
 }
 
-/// Reason that a form exceeds the limits of this module.
+/// Returns the reason why a form is invalid or exceeds the limits of this module; `None` if the form is fine.
 pub fn fault(fields: &[FormField]) -> Option<&'static str> {
     let mut names = BTreeSet::new();
     let faults = fields.iter().map(|field| {
@@ -185,13 +185,13 @@ fn fault_of_choices(choices: &[FormChoice], default: &[String]) -> Option<&'stat
     }
 }
 
-/// Reads a decimal number that is finite.
+/// Parses a finite decimal number. Returns `None` for any other text.
 pub fn number(text: &str) -> Option<f64> {
     let is_plain = text.len() <= 32 && text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
     text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
 }
 
-/// Reads a decimal number without a fraction.
+/// Parses a decimal number without a fraction. Returns `None` for any other text.
 pub fn whole_number(text: &str) -> Option<i64> {
     text.parse().ok()
 }

@@ -14,7 +14,7 @@ pub const MAX_FRAME: usize = 4 << 20;
 /// The protocol's version; it changes whenever a wire type does.
 pub const VERSION: u8 = 26;
 
-/// Bytes of version and generation.
+/// Size of version and generation in a frame, in bytes.
 pub const HEADER: usize = 5;
 
 /// Reason that a frame was rejected.
@@ -29,12 +29,12 @@ pub enum FrameError {
     /// The peer uses another version of the protocol.
     #[error("frame of protocol version {0}, expected {VERSION}")]
     Version(u8),
-    /// The frame belongs to another worker of the agent.
+    /// The frame has the generation of another worker of the agent.
     #[error("frame of generation {found}, expected {expected}")]
     Generation {
         /// The generation in the frame.
         found: Generation,
-        /// The generation of the pipe.
+        /// The generation that the reader of the pipe accepts.
         expected: Generation,
     },
     /// The payload is not a message.
@@ -73,7 +73,7 @@ pub fn open<M: DeserializeOwned>(expected: Generation, body: &[u8]) -> Result<M,
     Ok(codec::decode(payload)?)
 }
 
-/// Fails for a length that no frame may have.
+/// Returns the length as `usize`. Fails if it exceeds [`MAX_FRAME`].
 pub fn check_length(length: u64) -> Result<usize, FrameError> {
     match usize::try_from(length) {
         Ok(length) if length <= MAX_FRAME => Ok(length),

@@ -10,7 +10,7 @@
 //! exactly one descriptor: the accepted connection (`SCM_RIGHTS`, unix(7)). The other two are frames of
 //! generation 0 on a stream socket.
 //!
-//! If a person can be asked, connections to hosts that are not on the list arrive as well. They wait in the
+//! If a person can be asked, connections to hosts that are not on the agent's list arrive as well. They wait in the
 //! gateway while it asks ([`GatewayReport::Asked`]) and the supervisor answers ([`GatewayOrder::Answer`]).
 
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub const MAX_QUESTIONS: usize = 16;
 /// Host and port, inside the sandbox, of the gateway's proxy for CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928).
 pub const PROXY: (&str, u16) = ("proxy.bailiwick.internal", 1080);
 
-/// A connection of a program in the sandbox to an address that stands for a host.
+/// A connection that a program in the sandbox makes to a host, as the broker reports it to the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     /// The host that the program looked up, or asked the proxy for.
@@ -46,7 +46,7 @@ pub enum GatewayOrder {
     Start {
         /// The hosts that may be connected to.
         hosts: Hosts,
-        /// True if the gateway asks about other hosts. Otherwise it ends connections to them.
+        /// True if the gateway asks about hosts that are not on the list. Otherwise it ends connections to them.
         asks: bool,
     },
     /// Answers a question. The answer also applies to later connections to the same name and port.
@@ -68,11 +68,11 @@ pub enum GatewayOrder {
 pub enum GatewayReport {
     /// The gateway has received its list of hosts, and accepts connections.
     Ready,
-    /// A connection was made.
+    /// The gateway has connected to a host.
     Connected {
         /// Number of the connection, never used again.
         connection: u64,
-        /// The connection of the program.
+        /// The program's connection, which the gateway now relays.
         arrival: Arrival,
         /// Address and port of the host.
         address: SocketAddr,
@@ -85,17 +85,17 @@ pub enum GatewayReport {
         sent: u64,
         /// Bytes from the host to the agent.
         received: u64,
-        /// The reason, if the gateway ended the connection.
+        /// Reason that the gateway ended the connection. `None` if the program or the host ended it.
         failure: Option<GatewayFailure>,
     },
     /// Connections to a host that is not on the list wait for an answer.
     Asked {
         /// Number of the question, never used again.
         question: u64,
-        /// The first of these connections.
+        /// The first of the connections that wait.
         arrival: Arrival,
     },
-    /// No connection was made.
+    /// The gateway has not connected to a host.
     Failed {
         /// The connection of the program.
         arrival: Arrival,
@@ -107,7 +107,7 @@ pub enum GatewayReport {
 /// The reason why a gateway makes no connection, or ends one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayFailure {
-    /// The host or its port is not on the list.
+    /// The host and port are not on the list.
     NotListed,
     /// The resolver has no address for the name.
     Unresolved,
@@ -118,14 +118,14 @@ pub enum GatewayFailure {
         /// The error number of connect(2).
         errno: i32,
     },
-    /// The first bytes contain another host name in TLS (SNI) or HTTP (`Host`), or none.
+    /// The program's first bytes contain another host name in TLS (SNI) or HTTP (`Host`), or none.
     OtherName {
-        /// The name in the first bytes, if it is valid.
+        /// The host name in the first bytes, if it is valid.
         said: Option<HostName>,
     },
-    /// Too many connections at a time.
+    /// The gateway has reached its maximum of connections at a time.
     TooMany,
-    /// The first message was too long, too slow or not of the port's protocol.
+    /// The program's first message was too long, came too late, or is not of the protocol of the port.
     NoFirstMessage,
     /// The program ended its connection before the host was reached.
     ClientClosed,

@@ -1,4 +1,4 @@
-//! Identifiers, each a type of its own, so that none can be mistaken for another.
+//! Identifiers. Each kind is a type of its own, so that code cannot mistake one for another.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ macro_rules! number {
         pub struct $name(pub $repr);
 
         impl $name {
-            /// The identifier after this one.
+            /// Returns the next identifier.
             #[must_use]
             pub const fn next(self) -> Self {
                 Self(self.0.saturating_add(1))
@@ -37,7 +37,7 @@ macro_rules! text {
         pub struct $name(pub String);
 
         impl $name {
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -58,7 +58,7 @@ macro_rules! text {
 }
 
 number! {
-    /// A tool call that the supervisor sent to a worker. Unique within a session; never chosen by a peer.
+    /// Id of a tool call that the supervisor sent to a worker, unique within an agent. The supervisor alone chooses it.
     CallId, u64
 }
 number! {
@@ -74,7 +74,7 @@ number! {
     EventId, u64
 }
 number! {
-    /// A request for an approval. Unique within a session.
+    /// Id of a request for an approval, unique within an agent.
     ApprovalId, u64
 }
 number! {
@@ -82,7 +82,7 @@ number! {
     GrantId, u64
 }
 text! {
-    /// A session; in front-end protocols the field `conversation_id`.
+    /// Id of a session. Front-end protocols name the field `conversation_id`.
     ConversationId
 }
 text! {
@@ -90,12 +90,12 @@ text! {
     AgentId
 }
 text! {
-    /// The model's own id of a tool call, sent back unchanged.
+    /// Id that the model gave a tool call, sent back unchanged with the result.
     ToolUseId
 }
 
 impl AgentId {
-    /// The session's first agent.
+    /// Returns the id of the session's first agent.
     pub fn root() -> Self {
         Self("1".to_owned())
     }
@@ -105,7 +105,7 @@ impl AgentId {
         self.level() == 0
     }
 
-    /// The number of agents above this one.
+    /// Returns the number of agents above this one: 0 for an agent that is no sub-agent.
     pub fn level(&self) -> usize {
         self.0.matches('.').count()
     }
@@ -122,7 +122,7 @@ impl AgentId {
     }
 }
 
-/// A tool call with its agent, since calls are numbered within an agent.
+/// Id of a tool call with its agent, since each agent numbers its own calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCall {

@@ -12,7 +12,7 @@ use crate::path::WirePath;
 pub struct Ignored {
     /// Number of entries; an ignored directory counts as one.
     pub count: u64,
-    /// The first of them, relative to the project.
+    /// The first ignored paths, at most [`Ignored::NAMED`], relative to the project.
     pub first: Vec<WirePath>,
 }
 
@@ -25,7 +25,7 @@ impl Ignored {
         self.count == 0
     }
 
-    /// Counts a file or directory; the first few are also named.
+    /// Counts an ignored file or directory, and keeps the path if it is one of the first.
     pub fn add(&mut self, path: WirePath) {
         self.count += 1;
         if self.first.len() < Self::NAMED {
@@ -34,7 +34,7 @@ impl Ignored {
     }
 }
 
-/// Paths are quoted, so that none looks like a part of the sentence.
+/// Displays number and first paths as a sentence. Paths are quoted, so that none looks like a part of the sentence.
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (paths, are) = if self.count == 1 { ("path", "is") } else { ("paths", "are") };

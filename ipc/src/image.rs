@@ -7,7 +7,7 @@ use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// Maximum size of a picture in bytes: 5 MiB in base64, the vendors' limit. One frame can hold it.
+/// Maximum size of a picture in bytes, which is 5 MiB in base64, the limit of model vendors. One frame can hold it.
 pub const MAX_IMAGE_BYTES: usize = 15 << 18;
 
 /// The formats of pictures that models accept.
@@ -29,7 +29,7 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    /// The media type, as in HTTP.
+    /// Returns the media type as in HTTP: `image/png`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -64,13 +64,14 @@ pub struct Image {
     bytes: Arc<[u8]>,
 }
 
-/// A size in bytes that no picture may have. The message continues a sentence that begins with the picture.
+/// Error: a picture has this number of bytes, more than [`MAX_IMAGE_BYTES`]. As text, continues a sentence that begins
+/// with the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has {0} bytes, and a picture can have at most {MAX_IMAGE_BYTES}: make the picture smaller")]
 pub struct TooManyBytes(pub u64);
 
 impl Image {
-    /// Creates a picture with this format, width and height.
+    /// Creates a picture with this format, width and height. Fails if it exceeds [`MAX_IMAGE_BYTES`].
     pub fn new(
         media_type: MediaType,
         (width, height): (u32, u32),
@@ -80,12 +81,12 @@ impl Image {
         Ok(Self { media_type, width, height, bytes })
     }
 
-    /// The media type.
+    /// Returns the media type.
     pub const fn media_type(&self) -> MediaType {
         self.media_type
     }
 
-    /// Width and height in pixels.
+    /// Returns width and height in pixels.
     pub const fn size(&self) -> (u32, u32) {
         (self.width, self.height)
     }
@@ -105,7 +106,7 @@ fn bounded(bytes: Arc<[u8]>) -> Result<Arc<[u8]>, TooManyBytes> {
     if bytes.len() > MAX_IMAGE_BYTES { Err(TooManyBytes(bytes.len() as u64)) } else { Ok(bytes) }
 }
 
-/// Displays `[image png 640×480, 12 KB]`.
+/// Displays a picture as format, width, height and size: `[image png 640×480, 12 KB]`.
 impl fmt::Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { media_type, width, height, bytes } = self;
@@ -124,7 +125,8 @@ impl fmt::Debug for Image {
     }
 }
 
-/// Serialises a picture's bytes: as base64 in JSON. Fails above [`MAX_IMAGE_BYTES`].
+/// Serialises a picture's bytes: in JSON as base64, in frames as they are. Deserialising fails above
+/// [`MAX_IMAGE_BYTES`].
 pub mod data {
     use std::sync::Arc;
 
@@ -133,7 +135,7 @@ pub mod data {
     use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::Serializer;
 
-    /// Serialises a picture's bytes.
+    /// Writes base64 to a text format such as JSON, raw bytes to a binary one.
     pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
@@ -142,7 +144,7 @@ pub mod data {
         }
     }
 
-    /// Deserialises a picture's bytes.
+    /// Reads base64 from a text format such as JSON, raw bytes from a binary one. Fails above [`MAX_IMAGE_BYTES`].
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
         let bytes = if deserializer.is_human_readable() {
             let text = String::deserialize(deserializer)?;

@@ -42,10 +42,10 @@ pub const MAX_PARTS: usize = 1024;
 /// Maximum size in bytes of a server's text about progress, a failure or its end.
 pub const MAX_WORDS: usize = 4 << 10;
 
-/// The most questions that a server may ask during one request.
+/// The most questions that a server may ask a person during one request.
 pub const MAX_ROUNDS: u32 = 8;
 
-/// The most requests that are open at a time.
+/// The most requests to one server that are open at a time.
 pub const MAX_OPEN: usize = 64;
 
 /// A message to the guest of an MCP server.
@@ -77,20 +77,20 @@ pub enum McpOrder {
 /// The program of an MCP server that uses its standard streams for MCP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpCommand {
-    /// A path, or a name that is looked up in `PATH`.
+    /// Path of the program, or a name that is looked up in `PATH`.
     pub program: String,
     /// Arguments of the program.
     pub arguments: Vec<String>,
 }
 
-/// A request to a server.
+/// A request of the supervisor to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpRequest {
     /// Calls a tool.
     CallTool {
         /// The tool's name on the server.
         tool: String,
-        /// A JSON object.
+        /// Arguments of the tool: the text of a JSON object.
         arguments: String,
     },
     /// Lists the resources, and the templates of their addresses.
@@ -104,7 +104,7 @@ pub enum McpRequest {
     GetPrompt {
         /// Name of the prompt.
         name: String,
-        /// A JSON object of strings.
+        /// Arguments of the prompt: the text of a JSON object whose values are strings.
         arguments: String,
     },
 }
@@ -112,7 +112,7 @@ pub enum McpRequest {
 /// A person's answer to a question of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpAnswer {
-    /// The completed form: a JSON object.
+    /// The completed form: the text of a JSON object.
     Accepted(String),
     /// The person declined.
     Declined,
@@ -120,14 +120,14 @@ pub enum McpAnswer {
     Cancelled,
 }
 
-/// The form of a question.
+/// The form of a server's question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpForm {
     /// Fields to fill in, within the bounds of [`crate::form`].
     Fields(Vec<FormField>),
-    /// The server wants a page to be opened instead.
+    /// No fields: the server wants the person to open a web page.
     Page,
-    /// A form that is not shown, with the reason.
+    /// No fields: the guest does not accept the form, for this reason.
     Unshown(String),
 }
 
@@ -178,20 +178,20 @@ pub enum McpReport {
 pub struct McpTool {
     /// The tool's name on the server.
     pub name: String,
-    /// A name for people.
+    /// Name of the tool for people, if the server gives one.
     pub title: Option<String>,
-    /// The text for the model.
+    /// Description of the tool for the model (untrusted).
     pub description: String,
-    /// The JSON schema of the arguments.
+    /// The JSON schema of the arguments, as text.
     pub input_schema: String,
-    /// The JSON schema of the structured result.
+    /// The JSON schema of the structured result as text, if the server gives one.
     pub output_schema: Option<String>,
-    /// Claims about the tool: a JSON object with `readOnlyHint` and the like.
+    /// The server's claims about the tool, if it makes any: a JSON object with `readOnlyHint` and the like, as text.
     pub annotations: Option<String>,
 }
 
 impl McpTool {
-    /// Number of bytes of all texts.
+    /// Returns the number of bytes of all texts of the tool.
     pub fn size(&self) -> usize {
         let optional = [&self.title, &self.output_schema, &self.annotations];
         let optional: usize = optional.into_iter().flatten().map(String::len).sum();
@@ -204,21 +204,21 @@ impl McpTool {
 pub struct McpPrompt {
     /// Name of the prompt.
     pub name: String,
-    /// Description for people.
+    /// Description of the prompt for people.
     pub description: String,
     /// The arguments, in their order.
     pub arguments: Vec<McpPromptArgument>,
 }
 
 impl McpPrompt {
-    /// Number of bytes of all texts.
+    /// Returns the number of bytes of all texts of the prompt.
     pub fn size(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(|argument| argument.name.len()).sum();
         self.name.len() + self.description.len() + arguments
     }
 }
 
-/// An argument that the person can give to a prompt of the server.
+/// An argument of a server's prompt, for which a person gives the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpPromptArgument {
     /// Name of the argument.
@@ -230,26 +230,26 @@ pub struct McpPromptArgument {
 /// Claims of a server about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpDescription {
-    /// Name of the program.
+    /// Name of the server's program, as the server reports it.
     pub name: String,
     /// Version of the server's program, as the server reports it.
     pub version: String,
     /// Version of the MCP protocol in use.
     pub protocol: String,
-    /// Instructions for the model.
+    /// The server's instructions for the model (untrusted).
     pub instructions: String,
     /// True if the server has resources.
     pub resources: bool,
 }
 
-/// The result of a request.
+/// The result of a request to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpResult {
     /// True if the server reports that the tool call failed.
     pub failed: bool,
-    /// The parts, in their order.
+    /// Parts of the result, in the server's order.
     pub content: Vec<McpContent>,
-    /// The structured result: a JSON value.
+    /// The structured result, if there is one: the text of a JSON value.
     pub structured: Option<String>,
 }
 
@@ -258,7 +258,7 @@ pub struct McpResult {
 pub enum McpContent {
     /// A text for the model (untrusted).
     Text(String),
-    /// A picture, which was not parsed.
+    /// A picture, which the guest did not parse.
     Image(Image),
     /// The text of a resource.
     Resource {
@@ -269,15 +269,15 @@ pub enum McpContent {
     },
     /// The address of a resource.
     Link(McpLink),
-    /// A template for addresses of resources, with names in braces for the variable parts.
+    /// A template for addresses of resources: the variable parts are names in braces.
     Template(McpLink),
     /// Content that is not displayed, such as sound.
     Other {
-        /// The kind, as MCP names it.
+        /// Kind of the content, as MCP names it.
         kind: String,
-        /// Size in bytes.
+        /// Size of the content in bytes.
         bytes: u64,
-        /// A remark: the address, or the fault of a picture.
+        /// A remark about the content: its address, or the fault of a picture.
         note: String,
     },
 }
@@ -287,14 +287,14 @@ pub enum McpContent {
 pub struct McpLink {
     /// The address or template.
     pub uri: String,
-    /// Name of the resource.
+    /// Name of the resource, as the server gives it.
     pub name: String,
-    /// The server's description, at most one line; empty without one.
+    /// The server's description, at most one line; empty if there is none.
     pub about: String,
 }
 
 impl McpContent {
-    /// Number of bytes of all texts and pictures.
+    /// Returns the number of bytes of all texts and pictures in the part.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -316,7 +316,7 @@ pub enum McpFailure {
     },
     /// The server ended.
     Ended {
-        /// Exit code, unless a signal ended the server.
+        /// Exit code. `None` if a signal ended the server.
         code: Option<i32>,
         /// The last lines of the server's standard error.
         said: String,
@@ -326,7 +326,7 @@ pub enum McpFailure {
         /// The time limit in seconds.
         seconds: u64,
     },
-    /// The server sent something that is not MCP, or exceeds a bound.
+    /// The server sent something that is not MCP or exceeds a limit, described by this text.
     Broken(String),
     /// The server answered with a JSON-RPC error.
     Refused {

@@ -13,7 +13,7 @@ use crate::tool::{ToolCall, ToolError, ToolOutput};
 /// A message from the supervisor to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToWorker {
-    /// The first message.
+    /// The first message, with the data that a worker needs at its start.
     Hello(Hello),
     /// A tool call to execute.
     Call {
@@ -43,22 +43,22 @@ pub enum ToWorker {
 pub struct Hello {
     /// The agent that the worker serves.
     pub agent: AgentId,
-    /// The project, which relative paths start from.
+    /// Root directory of the project, to which relative paths refer.
     pub project: WirePath,
-    /// The private temp directory.
+    /// The private temp directory, if the worker has one.
     pub temp: Option<WirePath>,
     /// Access of the worker, enforced by the kernel. The worker uses it for error messages and for the domains of its
     /// commands.
     pub rights: Rights,
     /// The sandbox tier that enforces the access.
     pub tier: Tier,
-    /// A line that the shell executes before each command.
+    /// A line that the shell executes before each command, if the settings have one.
     pub shell_init: Option<String>,
-    /// Interrupted writes of an earlier process of a session that is continued.
+    /// Temporary files that an earlier process of a continued session may have left.
     pub leftovers: Option<Leftovers>,
 }
 
-/// Temporary files of interrupted writes, which no process will rename.
+/// Temporary files that interrupted writes have left behind, to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftovers {
     /// Paths of the files that were to be written, or of their directories.
@@ -74,12 +74,12 @@ pub enum Work {
     Run(ToolCall),
     /// Computes the effect of a tool call without executing it.
     Prepare(ToolCall),
-    /// Sends an entry for everything in the project that git tracks or does not ignore.
+    /// Reads the project: sends an entry for each file and link that git tracks or does not ignore.
     Snapshot {
         /// True if the content of each file follows its entry.
         contents: bool,
     },
-    /// Sends entries and contents of these paths, without missing ones.
+    /// Sends entry and content of each of these paths that exists.
     Fetch {
         /// Paths relative to the project.
         paths: Vec<WirePath>,
@@ -89,7 +89,7 @@ pub enum Work {
 /// A message from a worker to the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToSupervisor {
-    /// The first message.
+    /// The first message, in answer to [`ToWorker::Hello`].
     Ready(Ready),
     /// Output of a tool call before its outcome.
     Output {
@@ -128,15 +128,16 @@ pub struct Ready {
 /// A part of a tool call's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Chunk {
-    /// Bytes of a command's standard output and error in their order, or lines that a search found.
+    /// Bytes of a command's standard output and standard error in the order of their arrival, or lines that a search
+    /// found.
     Text(#[serde(with = "bytes")] Vec<u8>),
     /// The next entries of a snapshot, from one to [`MOST_ENTRIES`].
     Entries(#[serde(deserialize_with = "few")] Vec<SnapshotEntry>),
-    /// Content of the last entry before it. All its parts have the size in the entry.
+    /// A part of the content of the last entry before it. All parts together have the size in the entry.
     Content(#[serde(with = "bytes")] Vec<u8>),
 }
 
-/// Maximum number of entries of a chunk. In memory each takes three times its bytes in a frame.
+/// Maximum number of entries of a chunk. An entry takes three times as many bytes in memory as in a frame.
 pub const MOST_ENTRIES: usize = 1024;
 
 fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>, D::Error> {
@@ -152,9 +153,9 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>,
 pub struct SnapshotEntry {
     /// Path relative to the project.
     pub path: WirePath,
-    /// The kind of entry.
+    /// The kind of file, with its size or target.
     pub kind: SnapshotKind,
-    /// Data of the file system that show if the file has changed.
+    /// Inode and times, which show if the file has changed.
     pub stamp: Stamp,
     /// Birth time of the file in nanoseconds since the epoch, if its content was read and the file system has it.
     pub born_ns: Option<i64>,
@@ -176,23 +177,24 @@ pub enum SnapshotKind {
     Symlink(WirePath),
 }
 
-/// Inode, size and times: equal stamps mean an unchanged file, except within one clock tick.
+/// Inode number and times of a file. Equal stamps mean an unchanged file, except within one clock tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The inode's number.
+    /// Inode number of the file.
     pub inode: u64,
-    /// Last change of content, nanoseconds since the epoch.
+    /// Time of the last change of content, in nanoseconds since the epoch.
     pub modified_ns: i64,
-    /// Last change of inode, nanoseconds since the epoch; no process without capabilities can set it.
+    /// Time of the last change of the inode, in nanoseconds since the epoch. No process without capabilities can set
+    /// it.
     pub changed_ns: i64,
 }
 
-/// Result of a call.
+/// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallOutcome {
     /// The call succeeded.
     Done(ToolOutput),
-    /// The requested effect has been sent.
+    /// The effect was computed, and its parts have been sent.
     Prepared,
     /// The call failed.
     Failed(ToolError),

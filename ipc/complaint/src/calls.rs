@@ -1,32 +1,34 @@
-//! Denied system calls in a command's output.
+//! System calls that a command's output reports as denied.
 
 use libc::{ENOSYS, EPERM};
 
 use self::When::{Always, AsIfAbsent, Sometimes};
 use super::ErrorLine;
 
-/// System call that no confined program may make.
+/// A system call that the sandbox denies, at least with some arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeniedCall {
     /// Name as in `syscalls(2)`.
     pub name: &'static str,
-    /// Capability without which the kernel may deny the call to anybody (`capabilities(7)`).
+    /// Number of the capability (`capabilities(7)`) without which the kernel may deny the call outside the sandbox as
+    /// well.
     pub capability: Option<u8>,
     pub when: When,
 }
 
-/// Condition and error of a denial.
+/// Arguments with which the sandbox denies a system call, and the error that the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// EPERM for any arguments.
+    /// Denied with EPERM, whatever the arguments.
     Always,
-    /// ENOSYS for any arguments, as on a kernel without the call. Every kernel with Landlock has it, except `io_uring`.
+    /// Denied with ENOSYS, whatever the arguments, as on a kernel without the call. Every kernel with Landlock has
+    /// these calls, except those of `io_uring`.
     AsIfAbsent,
-    /// EPERM for some arguments, so that a line of output does not show the cause.
+    /// Denied with EPERM for some arguments. A line of output does not show the arguments, so it cannot show the cause.
     Sometimes,
 }
 
-/// Denied calls with their capability, as linux/capability.h numbers it.
+/// The denied system calls: condition, number of the capability in linux/capability.h, and names separated by spaces.
 const DENIED: &[(When, Option<u8>, &str)] = &[
     (Sometimes, None, "personality"),
     (Sometimes, Some(13 /* NET_RAW */), "socket"),
@@ -51,7 +53,7 @@ const DENIED: &[(When, Option<u8>, &str)] = &[
     (Always, Some(39 /* BPF */), "bpf"),
 ];
 
-/// Words of a program about a call, in lower case, with the error number.
+/// Lower-case phrases with which programs report a failed system call, each with the error number of the call.
 const PHRASES: [(&str, i32); 2] = [("operation not permitted", EPERM), ("function not implemented", ENOSYS)];
 
 pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
@@ -60,7 +62,7 @@ pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
     })
 }
 
-/// The call that a line reports as denied: `unshare: unshare failed: …`, `bpf: …`,
+/// Returns the system call that the line reports as denied, as in `unshare: unshare failed: …`, `bpf: …` or
 /// `perf_event_open(…) returned with 1 (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
     let complaint = ErrorLine::of(line, &PHRASES)?;

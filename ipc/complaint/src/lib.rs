@@ -23,7 +23,7 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// Lower-case words about a denied path, each with its error number. The last three concern moves and links across
+/// Lower-case phrases about a denied path, each with its error number. EBUSY and EXDEV come from moves and links across
 /// mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
@@ -41,7 +41,7 @@ const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", 
 /// Directory of POSIX shared memory and semaphores (`shm_overview(7)`, `sem_overview(7)`).
 const MEMORY: &str = "/dev/shm";
 
-/// Words, in lower case, of a call for POSIX shared memory or semaphores.
+/// Phrases, in lower case, that name a call for POSIX shared memory or semaphores.
 const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared memory segment"];
 
 /// A line about a denied path.
@@ -51,12 +51,12 @@ pub struct ErrorLine<'a> {
     lower: String,
     pub errno: i32,
     at: Range<usize>,
-    /// True if a stack trace above the line ends in a call for shared memory.
+    /// True if a Python stack trace above the line ends in a call for shared memory or a semaphore.
     in_memory: bool,
 }
 
 impl<'a> ErrorLine<'a> {
-    /// `None` for a line about something else.
+    /// Returns `None` if the line reports no denied path.
     pub fn new(line: Line<'a>) -> Option<Self> {
         Some(Self { in_memory: line.in_memory, ..Self::of(line.text, &REFUSALS)? })
     }
@@ -78,7 +78,8 @@ impl<'a> ErrorLine<'a> {
         Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
     }
 
-    /// The process that may not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not permitted`.
+    /// Id of the process that could not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not
+    /// permitted`.
     pub fn process(&self) -> Option<u32> {
         let segments: Vec<_> = self.before().trim_end_matches([' ', ':', '-', ')']).split(": ").collect();
         let [.., program, number] = segments.as_slice() else { return None };
@@ -90,20 +91,20 @@ impl<'a> ErrorLine<'a> {
         matches!(self.program(), "bash" | "sh" | "dash")
     }
 
-    /// Removes quoted texts and paths: the path `…/writer.rs` says nothing about writing.
+    /// Returns the line without quoted texts and paths: the path `…/writer.rs` says nothing about writing.
     pub fn words(&self) -> String {
         let words = names::without_quoted(self.line, &self.lower);
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
     }
 
     fn is_of_memory(&self) -> bool {
-        // Python's `multiprocessing.shared_memory` makes up such names.
+        // Python's `multiprocessing.shared_memory` generates names with this prefix.
         let names_segment = || quoted(self.line).iter().any(|name| name.starts_with("/psm_"));
         let says_so = || OF_MEMORY.iter().any(|words| self.lower.contains(words));
         self.errno == EACCES && (self.in_memory || says_so() || names_segment())
     }
 
-    /// Quoted paths come first, then those between colons.
+    /// Returns the paths that the line names: quoted ones first, then those between colons.
     pub fn paths(&self) -> Vec<&'a str> {
         if self.is_of_memory() {
             return vec![MEMORY];
@@ -114,7 +115,8 @@ impl<'a> ErrorLine<'a> {
         }
         let mut paths = quoted(self.line);
         let mut segments = before.split(": ").filter(|segment| !segment.trim().is_empty());
-        // Mostly the program's own name, which may be a path: `/usr/bin/bash: line 1: x: Permission denied`.
+        // The first segment is mostly the program's own name, even a path: `/usr/bin/bash: line 1: x: Permission
+        // denied`.
         let (first, rest) = (segments.next().unwrap_or_default(), segments.collect::<Vec<_>>());
         paths.extend(rest.iter().filter_map(|segment| names::path_in(segment)));
         paths.extend(rest.last().and_then(|last| names::name_in(last)));
@@ -127,7 +129,7 @@ impl<'a> ErrorLine<'a> {
         usable(paths)
     }
 
-    /// The path after the words: `AccessDeniedException: /etc/x`,
+    /// Returns the path after the phrase about the error: `AccessDeniedException: /etc/x`,
     /// `Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
     fn after(&self) -> Option<&'a str> {
         let rest = self.line.get(self.at.end..)?;
@@ -152,7 +154,7 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
-/// Keeps possible paths of files, not `/dev/tcp/HOST/PORT`, to which bash connects.
+/// Removes overlong texts, and names like `/dev/tcp/HOST/PORT`, which bash does not open but connects to.
 fn usable(mut paths: Vec<&str>) -> Vec<&str> {
     let is_a_shells_own = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
     paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));

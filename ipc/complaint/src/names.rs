@@ -1,4 +1,4 @@
-//! Names in a line of text: between quotes, and as words.
+//! File names in a line of text: between quotes, and as words.
 
 const QUOTES: [(char, char); 6] = [('\'', '\''), ('"', '"'), ('`', '`'), ('`', '\''), ('‘', '’'), ('“', '”')];
 
@@ -24,7 +24,7 @@ fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + quote.len()..]))
 }
 
-/// Lower-case line without its quoted texts, in which a name of one letter would match every word.
+/// Returns the lower-case line without its quoted texts and their quotes.
 pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     let mut words = lower.to_owned();
     for name in quoted(line) {
@@ -36,8 +36,8 @@ pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     words
 }
 
-/// The path at the start of a segment between colons. Of `open /etc/x` it is the last word, unless spaces belong to the
-/// path.
+/// Returns the path that a segment between colons is, spaces included, or else its last word if that is a path, as in
+/// `open /etc/x`.
 pub(super) fn path_in(segment: &str) -> Option<&str> {
     let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
     let last = segment.rsplit_once(' ').map(|(_, word)| word);
@@ -47,16 +47,16 @@ pub(super) fn path_in(segment: &str) -> Option<&str> {
         .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
 }
 
-/// The relative name in `tool: name: Permission denied`. An error's own name, as in `Error: EACCES: permission denied`,
-/// does not count.
+/// Returns the relative name in a segment between colons, as in `tool: name: Permission denied`. `None` for an error
+/// code, as in `Error: EACCES: permission denied`.
 pub(super) fn name_in(segment: &str) -> Option<&str> {
     let name = segment.trim_end().trim_end_matches(':');
     let is_code = name.starts_with('E') && name.bytes().all(|byte| byte.is_ascii_uppercase());
     (!name.contains([' ', '[', '(']) && !is_code).then_some(name)
 }
 
-/// The path, with blanks, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. A number precedes it,
-/// unlike in bash's `line 1: cannot create temp file for here-document`.
+/// Returns the path, spaces included, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. dash
+/// prints a bare line number, unlike bash in `line 1: cannot create temp file for here-document`.
 pub(super) fn redirected(before: &str) -> Option<&str> {
     let before = before.trim_end();
     let before = before.strip_suffix(':').unwrap_or(before);

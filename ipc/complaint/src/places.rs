@@ -9,7 +9,7 @@ use ipc::named::{Asked, NamedPlace, Permits};
 
 use super::{ErrorLine, lines};
 
-/// Maximum number of paths, also in hostile output.
+/// Maximum number of paths that are taken from one output, which may be hostile.
 const MAX_PLACES: usize = 32;
 
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
@@ -25,7 +25,7 @@ pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permit
     }
 }
 
-/// Removes links and `..`; the part that does not exist stays as named.
+/// Resolves links and `..` as far as the path exists. The part that does not exist stays as named.
 pub fn resolved(path: &Path) -> PathBuf {
     let (whole, rest) = path
         .ancestors()

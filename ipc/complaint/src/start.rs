@@ -1,4 +1,4 @@
-//! The directory of relative names in a command's output.
+//! Directory to which relative names in a command's output refer.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 const MOVES: [&str; 11] =
     ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
 
-/// `None` if the command may change the directory. Scripts that change it are not recognised.
+/// Returns the directory to which relative names in the output refer. `None` if the command may change it later.
+/// Scripts that change the directory are not recognised.
 pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     let (start, rest) = first_change(command)
         .map_or((directory.to_owned(), command), |(to, rest)| (directory.join(to), rest));

@@ -10,7 +10,7 @@ fn paths(line: &str) -> Vec<&str> {
     complaint(line).map(|complaint| complaint.paths()).unwrap_or_default()
 }
 
-/// Lines, each with the first path that it names.
+/// Lines of output, each with the first path that the line names.
 const NAMED: &[(&str, &str)] = &[
     ("touch: cannot touch '/etc/x': Permission denied", "/etc/x"),
     ("touch: cannot touch ‘/etc/a b’: Read-only file system", "/etc/a b"),

@@ -17,7 +17,8 @@ use ipc::image::{Image, MAX_IMAGE_BYTES, MediaType, TooManyBytes};
 /// Maximum number of pixels per side: the vendors' limit.
 pub const MAX_IMAGE_SIDE: u32 = 8000;
 
-/// Reason that bytes are no picture for a model. Completes a sentence that begins with the source of the bytes.
+/// Reason that bytes are no picture for a model. As text, continues a sentence that begins with the source of the
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     #[error("is not a PNG, JPEG, GIF or WebP picture")]
@@ -58,7 +59,7 @@ pub fn check(image: &Image) -> Result<(), ImageError> {
     check_claims(image.bytes(), image.media_type(), (Some(width), Some(height)))
 }
 
-/// Checks claims that may lack the size.
+/// Like [`check`], with a claimed width or height that may be missing.
 pub fn check_claims(
     bytes: &[u8],
     claimed: MediaType,
@@ -75,7 +76,7 @@ pub fn check_claims(
     Ok(())
 }
 
-/// Returns the kind, the width and the height.
+/// Returns kind, width and height of a picture. Fails if the picture is damaged, too large or of an unknown kind.
 fn measure(bytes: &[u8]) -> Result<(MediaType, (u32, u32)), ImageError> {
     let kind = media_type(bytes).ok_or(ImageError::Unknown)?;
     if bytes.len() > MAX_IMAGE_BYTES {
@@ -139,7 +140,7 @@ mod tests {
                 let claimed = Image::new(kind, (48, 32), cut).unwrap();
                 assert!(check(&claimed).is_err(), "{name}: {length} of {}", whole.len());
             }
-            // What stands behind the end is no harm.
+            // Bytes after the end of the picture are harmless.
             let more = [&whole[..], b"\0trailing"].concat();
             assert!(read(more).is_ok(), "{name}");
         }
@@ -155,7 +156,8 @@ mod tests {
         assert!(error(png(0, 1)).starts_with("has 0×1 pixels"));
         let large = [picture("shapes.png"), vec![0; MAX_IMAGE_BYTES]].concat();
         assert!(error(large).contains("at most 3932160"));
-        // A bomb is a small file that announces many pixels: within the limits it is sent as it is, and never decoded.
+        // A decompression bomb is a small file that declares many pixels. Within the limits it is accepted, since it is
+        // never decoded.
         assert_eq!(read(png(8000, 8000)).unwrap().size(), (8000, 8000));
         let claimed = Image::new(MediaType::Png, (8001, 2), png(8001, 2)).unwrap();
         assert_eq!(check(&claimed), Err(ImageError::Size { width: 8001, height: 2 }));

@@ -1,8 +1,8 @@
-//! Structure of a picture, from its first byte to its end mark: its size, and if it is complete.
+//! Checks that a picture is complete, from its first byte to its end mark, and reads its width and height.
 
 use ipc::image::MediaType;
 
-/// `None` for an incomplete structure or another kind.
+/// Returns width and height. `None` if the picture is incomplete or of another kind.
 pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     match kind {
         MediaType::Png => png(bytes),
@@ -12,7 +12,8 @@ pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Reads chunks from `IHDR` to `IEND`, with data between them (PNG specification, §5).
+/// Returns width and height of a PNG that is complete: chunks from `IHDR` to `IEND`, with data between them (PNG
+/// specification, §5).
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     const SIGNATURE: usize = 8;
     const AROUND_DATA: usize = 12;
@@ -34,7 +35,8 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Reads segments up to the scan, with a frame header, and finds an end-of-image mark after them (ITU T.81, annex B).
+/// Returns width and height of a JPEG that is complete: segments with a frame header up to the scan, and an
+/// end-of-image mark after them (ITU T.81, annex B).
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     const END: [u8; 2] = [0xff, 0xd9];
     let (mut at, mut size) = (2, None);
@@ -44,7 +46,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             // Fill bytes, and marks without a segment.
             0xff => at += 1,
             0x01 | 0xd0..=0xd7 => at += 2,
-            // The entropy-coded rest: only its end is looked for.
+            // The entropy-coded rest is not parsed; only the end-of-image mark is searched.
             0xda => {
                 let scan = bytes.get(at..)?;
                 return size.filter(|_| scan.windows(2).any(|pair| pair == END));
@@ -52,7 +54,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             0xd8 | 0xd9 => return None,
             _ => {
                 let length = usize::from(be16(bytes, at + 2)?);
-                // A segment counts its own length field.
+                // The length of a segment includes its length field.
                 let segment = bytes.get(at + 4..at + 2 + length.max(2))?;
                 if is_frame_header(marker) {
                     size = Some((u32::from(be16(segment, 3)?), u32::from(be16(segment, 1)?)));
@@ -63,12 +65,13 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// True for SOF0 to SOF15 without the tables (DHT, DAC) and the extension (JPG) among them.
+/// True for the JPEG markers SOF0 to SOF15, but not for the tables (DHT, DAC) and the extension (JPG) among them.
 const fn is_frame_header(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }
 
-/// Reads the logical screen and the blocks up to the trailer, with at least one picture (`GIF89a` specification).
+/// Returns the logical screen's width and height of a GIF that is complete: blocks up to the trailer, with at least one
+/// picture (`GIF89a` specification).
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     const HEADER: usize = 13;
     let size = (u32::from(le16(bytes, 6)?), u32::from(le16(bytes, 8)?));
@@ -94,7 +97,7 @@ const fn colour_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-/// Position after the sub-blocks, of which an empty one is the last.
+/// Returns the position after a GIF's sub-blocks, the last of which is empty.
 fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*bytes.get(at)?) {
@@ -104,8 +107,8 @@ fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Checks that a RIFF container is complete. Its first chunk has the size (WebP container specification; RFC 6386 §9.1
-/// if lossy, §3 of the lossless bitstream's specification otherwise).
+/// Returns width and height of a WebP whose RIFF container is complete. The first chunk has the size (WebP container
+/// specification; RFC 6386 §9.1 if lossy, §3 of the lossless bitstream's specification otherwise).
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     const BEFORE_COUNT: usize = 8;
     const FIRST_CHUNK: usize = 12;
