@@ -9,7 +9,7 @@ use crate::path::WirePath;
 use crate::place::Place;
 use crate::rights::HostRule;
 
-/// The missing access. As text it is a phrase about the access: `write /etc/probe`.
+/// The right that a denied operation lacked. As text, a phrase about the access: `write /etc/probe`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -61,21 +61,21 @@ pub enum MissingRight {
     },
     /// Using the network in a sub-agent.
     NetworkForSubAgent,
-    /// Using the network in a command that requested access `read`. Only another access in the request helps.
+    /// Using the network in a command that requested access `read`. The command has to request another access.
     NetworkInReadingCommand,
     /// Connecting to this machine or its local networks, although the network is on.
     Reach {
         /// The kind of address that the command tried to connect to.
         place: Place,
     },
-    /// Using the network and connecting to such an address.
+    /// Using the network, and connecting to this machine or its local networks.
     NetworkAndReach {
         /// The kind of address that the command tried to connect to.
         place: Place,
     },
     /// Accepting connections from outside the sandbox.
     Accept,
-    /// Signalling another program or using one of its objects.
+    /// Signalling another program, or using one of its sockets or System V objects.
     OfAnotherProgram {
         /// The operation: `signal` or `share`.
         operation: Operation,
@@ -87,7 +87,7 @@ pub enum MissingRight {
         /// Name of the system call.
         name: String,
     },
-    /// An approval of this tool call.
+    /// The approval that this tool call needs.
     Approval,
 }
 
@@ -96,11 +96,11 @@ pub enum MissingRight {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ClosedBy {
-    /// The approval mode: the path is in the project.
+    /// The approval mode, which does not permit changes in the project.
     Mode,
     /// The path is hidden.
     Hidden,
-    /// The user's own programs execute or read it.
+    /// The user's own programs execute or read the file.
     Protected,
     /// The directory is one of the kernel's, such as `/proc`.
     Kernel,
@@ -137,7 +137,7 @@ impl MissingRight {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }
 
-    /// True if operation and object already say everything about the right except its reason.
+    /// True if operation and object, which a denial displays before it, already say all about the right but its reason.
     pub fn is_said_by(&self, operation: Operation, object: &Object) -> bool {
         match (self, operation, object) {
             (
@@ -154,7 +154,8 @@ impl MissingRight {
         }
     }
 
-    /// Returns the reason why the access does not include it, as the rest of a sentence.
+    /// Returns the reason why the access does not include the right, as the rest of a sentence, if there is more to
+    /// say.
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),
@@ -196,7 +197,7 @@ impl MissingRight {
 }
 
 impl ClosedBy {
-    /// Returns the reason. The approval mode needs none, since the grant names it.
+    /// Returns the reason as the rest of a sentence. `None` for the approval mode, which the proposed grant names.
     const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Mode => None,

@@ -11,26 +11,26 @@ use crate::path::WirePath;
 pub struct NamedPlace {
     /// The path as it is in the output.
     pub named: String,
-    /// The absolute path, without links as far as it exists.
+    /// The absolute path, with links resolved as far as the path exists.
     pub path: WirePath,
     /// Nearest existing parent, if the path does not exist. A right can only be granted for an existing path.
     pub nearest: Option<WirePath>,
     /// The operations that file permissions allow.
     pub permits: Permits,
-    /// The number of the file system that has the path, or would have it.
+    /// Device number, as stat(2) gives it, of the file system that contains the path or would contain a missing one.
     pub device: u64,
     /// Results of the operations when the worker repeated them.
     pub asked: Asked,
 }
 
 impl NamedPlace {
-    /// Returns the process in whose `/proc` directory the path is.
+    /// Returns the id of the process in whose `/proc` directory the path is. `None` for any other path.
     pub fn process(&self) -> Option<u32> {
         process_of(self.path.as_path())
     }
 }
 
-/// Returns the process in whose `/proc` directory a path is.
+/// Returns the id of the process in whose `/proc` directory a path is. `None` for any other path.
 pub fn process_of(path: &Path) -> Option<u32> {
     let number = path.strip_prefix("/proc").ok()?.iter().next()?;
     number.to_str()?.parse().ok()
@@ -46,23 +46,23 @@ pub struct Permits {
     pub write: bool,
     /// Executing a file, or entering a directory.
     pub execute: bool,
-    /// Removing or renaming.
+    /// Removing or renaming the path.
     pub remove: bool,
-    /// Changing mode and times, as only the owner may.
+    /// Changing mode and times of the path, as only the owner may.
     pub own: bool,
 }
 
 impl Permits {
-    /// All operations, as root has them.
+    /// All operations, as file permissions allow them to root.
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
 /// Results of operations in the command's confinement: error numbers, 0 on success, `None` if not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Opening for reading.
+    /// Opening the path for reading.
     pub read: Option<i32>,
-    /// Opening for writing. If the path is missing, creating a file in its nearest directory.
+    /// Opening the path for writing. If it is missing, creating a file in its nearest directory.
     pub write: Option<i32>,
     /// Changing the directory that contains the path.
     pub remove: Option<i32>,

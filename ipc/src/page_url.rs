@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::rights::{HostError, HostName, HostRule, Hosts};
 
-/// Longest URL in bytes, once what is not ASCII is escaped.
+/// Maximum length of a URL in bytes, after characters that are not ASCII have been escaped.
 pub const MAX_URL: usize = 4 << 10;
 
-/// Port of each scheme.
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
@@ -50,7 +49,7 @@ pub enum UrlError {
 }
 
 impl PageUrl {
-    /// True for HTTPS.
+    /// True if the scheme is `https`.
     pub const fn is_encrypted(&self) -> bool {
         self.encrypted
     }
@@ -65,23 +64,23 @@ impl PageUrl {
         self.port
     }
 
-    /// Path and query, as the request has them.
+    /// Returns path and query, as in the first line of an HTTP request.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// Host, and the port if it is not the scheme's own, as the field `Host` has them.
+    /// Returns host and port, as in the HTTP field `Host`: without the port if it is the default of the scheme.
     pub fn authority(&self) -> String {
         let usual = if self.encrypted { HTTPS } else { HTTP };
         if self.port == usual { self.host.to_string() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    /// The rule that permits this URL and no other host or port.
+    /// Returns the rule that permits this URL's host and port, and no others.
     pub fn rule(&self) -> HostRule {
         HostRule::exactly(self.host.clone(), self.port)
     }
 
-    /// Returns rules for this URL. If it is HTTP at the usual port, includes the redirect to HTTPS that servers send.
+    /// Returns rules for this URL. For HTTP at port 80 they also permit HTTPS, to which many servers redirect.
     pub fn rules(&self) -> Hosts {
         let encrypted =
             (!self.encrypted && self.port == HTTP).then(|| HostRule::exactly(self.host.clone(), HTTPS));
@@ -96,7 +95,8 @@ impl PageUrl {
         self.host == other.host && (same || secured)
     }
 
-    /// Resolves a reference in this page, such as the value of `Location` (RFC 3986 §5.2).
+    /// Resolves a reference in this page, such as the value of `Location` (RFC 3986 §5.2). Fails if the result is no
+    /// valid URL.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let scheme = if self.encrypted { "https:" } else { "http:" };
         let base = format!("{scheme}//{}", self.authority());
@@ -128,7 +128,7 @@ impl FromStr for PageUrl {
         if text.len() > MAX_URL {
             return Err(UrlError::TooLong);
         }
-        // Parsers disagree on these, so that another host could be read than is shown.
+        // URL parsers differ in these characters, so another host could be reached than the one that is shown.
         if let Some(odd) = text.chars().find(|&c| c == '\\' || c == ' ' || c.is_control()) {
             return Err(UrlError::Character(odd));
         }
@@ -170,7 +170,7 @@ fn host_and_port(authority: &str) -> Result<(HostName, Option<u16>), UrlError> {
     Ok((host.parse()?, port.map(number).transpose()?))
 }
 
-/// Escapes every byte that a path or query cannot have. An escape stays as it is.
+/// Escapes every byte that a path or query cannot have. Existing escapes stay.
 fn escaped(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%[]".contains(&byte);
     let one = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -13,24 +13,25 @@ use serde::{Deserialize, Serialize};
 
 /// Path as the kernel knows it: any bytes but NUL, lossless in every format.
 ///
-/// In JSON a string if the bytes are UTF-8, else an object `{"base64": "…"}`; serde rejects such a `PathBuf`.
+/// In JSON it is a string if the bytes are UTF-8, else an object `{"base64": "…"}`. serde fails for such a `PathBuf`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WirePath(PathBuf);
 
 impl WirePath {
-    /// The path itself.
+    /// Returns the path as a type of the standard library.
     pub fn as_path(&self) -> &Path {
         &self.0
     }
 
-    /// The bytes of the path.
+    /// Returns the bytes of the path.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_os_str().as_bytes()
     }
 
     /// True if `self` is `root` or lies beneath it, by whole components.
     pub fn is_within(&self, root: &Self) -> bool {
-        // A session has hundreds of hidden paths, and most are elsewhere: two names that differ in a letter say it.
+        // A session has hundreds of hidden paths, most of them elsewhere: names that differ in a letter show it without
+        // parsing.
         let differ = self.as_bytes().iter().zip(root.as_bytes()).find(|(inner, outer)| inner != outer);
         match differ {
             Some((inner, outer)) if is_in_a_name(*inner) && is_in_a_name(*outer) => false,
@@ -39,13 +40,13 @@ impl WirePath {
     }
 }
 
-/// True if a byte can be a part of a name, and neither ends a component nor begins one that is dropped, such as `.`.
+/// True if a byte is part of a name: it neither ends a component, nor begins one that parsing drops, such as `.`.
 const fn is_in_a_name(byte: u8) -> bool {
     !matches!(byte, b'/' | b'.')
 }
 
-/// The parent and the name of a path. Works on bytes if the path is canonical: splitting into components is several
-/// times slower.
+/// Returns the parent and the name of a path, if it has both. Works on bytes if the path is canonical, since splitting
+/// into components is several times slower.
 pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     let bytes = path.as_os_str().as_bytes();
     let slash = bytes.iter().rposition(|byte| *byte == b'/')?;

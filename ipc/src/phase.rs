@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl ToSupervisor {
-    /// The message's kind.
+    /// Returns the message's kind.
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Ready(_) => Kind::Ready,
@@ -79,8 +79,8 @@ pub enum Violation {
     OpenCalls(usize),
 }
 
-/// Returns the phase after a message of a worker, or its violation (✗). Other entries name the calls for which the message is
-/// allowed; the phase stays.
+/// Returns the phase after a message of a worker, or its violation (✗). Entries without an arrow name the tool calls
+/// for which the message is allowed; the phase stays.
 ///
 /// | phase ╲ message | Ready | Output | Prepared | Outcome | Bye |
 /// | --- | --- | --- | --- | --- | --- |
@@ -104,9 +104,9 @@ pub enum Expected {
     Run,
     /// Parts of an effect, then the outcome `Prepared`.
     Prepare,
-    /// Text, then an outcome with an output: an effect was committed.
+    /// After the commit of an effect: text, then an outcome with an output.
     Commit,
-    /// Entries and contents, then an outcome with an output.
+    /// Entries and contents of files, then an outcome with an output.
     Entries,
 }
 
@@ -140,7 +140,7 @@ impl OpenCalls {
         self.0.is_empty()
     }
 
-    /// Checks a message by phase and tool call. An outcome closes the tool call.
+    /// Checks a message by phase and tool call, and returns the next phase. An outcome closes the tool call.
     pub fn admit(&mut self, phase: Phase, message: &ToSupervisor) -> Result<Phase, Violation> {
         let kind = message.kind();
         let next = admit(phase, kind)?;
@@ -266,7 +266,6 @@ mod tests {
         assert_eq!(error, "Ready in phase Serving");
     }
 
-    /// Event at a worker.
     #[derive(Clone, Debug)]
     enum Step {
         Open(Expected),

@@ -25,9 +25,8 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported
-/// architectures
-/// use this number (`asm-generic/errno.h`).
+/// "Address family not supported": the kernel has no IPv6. [`io::ErrorKind`] has no kind for it. All supported
+/// architectures use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// The relation of an address to this machine.
@@ -39,16 +38,16 @@ pub enum Place {
     Host,
     /// A link-local address, unicast or multicast.
     LinkLocal,
-    /// An address of a service that gives out credentials of a cloud.
+    /// Address of a service that gives credentials to programs in a cloud.
     Metadata,
     /// Address in a private network (RFC 1918, RFC 4193, RFC 6598), as of an office, of containers, of a VPN.
     Lan,
-    /// Anywhere else.
+    /// Any other address.
     Elsewhere,
 }
 
 impl Place {
-    /// Returns the relation of an address, including its scope.
+    /// Returns the relation of an address to this machine. The interface of a link-local address (its scope) counts.
     pub fn of(address: SocketAddr) -> Self {
         match Self::of_any_scope(address.ip()) {
             Self::LinkLocal if is_own_link_local(address) => Self::Host,
@@ -68,7 +67,7 @@ impl Place {
         })
     }
 
-    /// Returns the relation if the address alone determines it.
+    /// Returns the relation if the address alone determines it; `None` if the machine's interfaces do.
     fn by_form(address: IpAddr) -> Option<Self> {
         if METADATA.contains(&address) {
             return Some(Self::Metadata);
@@ -89,7 +88,7 @@ impl Place {
         }
     }
 
-    /// True if addresses of this kind are within `reach`.
+    /// True if `reach` includes addresses of this kind.
     pub const fn is_within(self, reach: Reach) -> bool {
         match self {
             Self::Host => reach.host,
@@ -110,7 +109,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that the kernel, or a gateway, makes of an IPv6 address. Other addresses stay.
+/// Returns the IPv4 address in an IPv4-mapped IPv6 address, and any other address unchanged.
 pub fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -121,12 +120,12 @@ pub fn plain(address: IpAddr) -> IpAddr {
 /// Port of DNS resolvers.
 pub const DOMAIN: u16 = 53;
 
-/// True if the address is one of these resolvers, with the port of resolvers.
+/// True if the address is one of the resolvers, with the port for DNS.
 pub fn is_resolver(address: SocketAddr, resolvers: &[IpAddr]) -> bool {
     address.port() == DOMAIN && resolvers.contains(&plain(address.ip()))
 }
 
-/// Returns the nameservers in the text of resolv.conf(5). Without any, the C library uses this machine.
+/// Returns the nameservers in the text of resolv.conf(5), or this machine if it has none, as the C library does.
 pub fn resolvers(text: &str) -> Vec<IpAddr> {
     let address = |line: &str| {
         let address = line.strip_prefix("nameserver")?.trim();
@@ -136,8 +135,8 @@ pub fn resolvers(text: &str) -> Vec<IpAddr> {
     if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
 }
 
-/// The embedded IPv4 address: mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`,
-/// `64:ff9b:1::/48`), 6to4 (`2002::/16`).
+/// Returns the IPv4 address that an IPv6 address embeds: mapped (`::ffff:0:0/96`), compatible (`::/96`), translated
+/// (`64:ff9b::/96`, `64:ff9b:1::/48`) or 6to4 (`2002::/16`).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -161,7 +160,8 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// Multicast groups can always be bound, which proves nothing.
+/// True if the address is a unicast link-local one of this machine. Binding succeeds for any multicast group, so it
+/// says nothing there.
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

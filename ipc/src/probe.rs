@@ -10,42 +10,42 @@ use crate::path::WirePath;
 pub enum Probe {
     /// Opens a file to read it, or a directory to list it.
     Read {
-        /// The path that was tried.
+        /// The file or directory to open.
         path: WirePath,
     },
     /// Opens a file for appending without writing; in a directory, creates a file without a name.
     Write {
-        /// The path that was tried.
+        /// The file to open, or the directory to create a file in.
         path: WirePath,
     },
     /// Asks if a file could be executed, without executing it (execveat(2), `AT_EXECVE_CHECK`).
     Execute {
-        /// The path that was tried.
+        /// The file that could be executed.
         path: WirePath,
     },
     /// Connects to a unix socket, sends nothing, and closes. A listener notices the connection.
     Connect {
-        /// The path that was tried.
+        /// Path of the socket.
         path: WirePath,
     },
 }
 
-/// The result of an operation.
+/// The result of a tried operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// The operation succeeded.
     Done,
-    /// The kernel denied it.
+    /// The kernel denied the operation.
     Refused {
         /// The errno of the system call.
         errno: i32,
-        /// True if file permissions would have allowed it.
+        /// True if file permissions would have allowed the operation.
         permitted_by_mode: bool,
     },
     /// The operation was not tried.
     Untried {
-        /// The reason.
+        /// The reason why it was not tried.
         why: String,
     },
 }

@@ -7,18 +7,19 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A value in an event. In JSON an object. Schemas before 6 have a sentence in its place, which is kept but not parsed.
+/// A value in an event: in JSON an object. Logs of schemas before 6 have a sentence instead, which is kept but not
+/// parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Recorded<T> {
-    /// The value.
+    /// The value, in an event of schema 6 or later.
     Value(T),
     /// The sentence in an event of an older schema.
     Unstructured(String),
 }
 
 impl<T> Recorded<T> {
-    /// The value; absent in an event of an older schema.
+    /// Returns the value, or `None` in an event of an older schema.
     pub const fn value(&self) -> Option<&T> {
         match self {
             Self::Value(value) => Some(value),
@@ -66,7 +67,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for RecordedVisitor<T> {
     }
 }
 
-/// Describes the value alone, as present events have it.
+/// The schema of the value alone, since events of the current schema have no sentences.
 #[cfg(feature = "schema")]
 impl<T: schemars::JsonSchema> schemars::JsonSchema for Recorded<T> {
     fn inline_schema() -> bool {

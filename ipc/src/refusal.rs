@@ -1,4 +1,4 @@
-//! System calls that the broker denied. They prove a denial, since the broker itself denied them.
+//! System calls that the broker denied. Such a denial is certain, since the broker itself denied the call.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,8 @@ pub const MAX_REFUSAL: usize = 4096;
 /// A system call that the rules of the sandbox denied, and that machine and file permissions would have allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Child of the confined program from which the caller descends, or the program itself. The pid is the broker's.
+    /// Pid, as the broker sees it, of the child of the confined program from which the caller descends, or of the
+    /// program.
     pub process: u32,
     /// Name that the calling process has set for itself: any text.
     pub program: String,
@@ -25,9 +26,9 @@ pub struct Refusal {
     pub object: Target,
     /// Error number that the caller received.
     pub errno: i32,
-    /// Number of attempts so far.
+    /// Number of attempts of this act at this target so far.
     pub count: u64,
-    /// Number of other refusals to descendants of that child that were not reported.
+    /// Number of other refusals to descendants of `process` that were not reported.
     pub untold: u64,
 }
 
@@ -38,7 +39,7 @@ impl Refusal {
     }
 }
 
-/// Attempted act.
+/// An act that was attempted and denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Act {
     /// Connecting a socket.
@@ -53,14 +54,14 @@ pub enum Act {
     Change,
     /// Signalling a process.
     Signal,
-    /// Using or listing objects of System V.
+    /// Using or listing System V objects: shared memory, semaphores and message queues.
     Use,
 }
 
-/// Target of an act.
+/// Target of a denied act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// An internet address, and its relation to the machine, as far as the broker can tell.
+    /// An internet address, and its relation to the machine as far as the broker can tell it.
     Internet(SocketAddr, Place),
     /// A host whose name was looked up.
     Host {
@@ -77,6 +78,6 @@ pub enum Target {
     File(WirePath),
     /// A process, by its id.
     Process(u32),
-    /// An object of System V, as a phrase.
+    /// A System V object, described by a phrase.
     Object(String),
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// Escapes control characters except line ends and tabs, so that hostile text cannot control the terminal.
+/// Escapes control characters and invisible ones, except line ends and tabs, so that hostile text cannot control the
+/// terminal.
 pub fn harmless(text: &str) -> String {
     let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
     if text.chars().all(visible) {
@@ -11,7 +12,7 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
-/// Escapes control characters, line ends and tabs, so that foreign text stays on one line.
+/// Escapes control characters, invisible ones, line ends and tabs, so that foreign text stays on one line.
 pub fn one_line(name: &str) -> String {
     harmless(name).replace('\n', "\\n").replace('\t', "\\t")
 }

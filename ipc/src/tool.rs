@@ -57,11 +57,11 @@ impl ToolCall {
 pub struct ReadFile {
     /// The file.
     pub path: WirePath,
-    /// The first line, from 1.
+    /// Number of the first line, from 1; the beginning of the file if absent.
     pub offset: Option<u64>,
-    /// Maximum number of lines.
+    /// Maximum number of lines, if the model gives one.
     pub limit: Option<u64>,
-    /// True if links out of the project are not followed, for files that instruct agents.
+    /// True if links that lead out of the project are not followed, as for files that instruct agents.
     pub inside: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct ReadFile {
 pub struct ListDirectory {
     /// The directory.
     pub path: WirePath,
-    /// Number of levels; 1 lists the directory itself.
+    /// Number of levels, if not 1, which lists the directory itself.
     pub depth: Option<u32>,
 }
 
@@ -81,9 +81,9 @@ pub struct SearchFiles {
     pub pattern: String,
     /// Directory or file to search; the project if absent.
     pub path: Option<WirePath>,
-    /// Glob that selects files, such as `*.rs` or `src/**/*.py`.
+    /// Glob that selects files, such as `*.rs` or `src/**/*.py`; all files if absent.
     pub glob: Option<String>,
-    /// True if links out of the project are not followed.
+    /// True if links that lead out of the project are not followed.
     pub inside: bool,
 }
 
@@ -127,7 +127,7 @@ pub struct ShellExec {
     pub network: Option<Network>,
     /// The working directory; the project if absent.
     pub cwd: Option<WirePath>,
-    /// Time limit in milliseconds, at most that of the access.
+    /// Time limit in milliseconds, at most that of the permanent access, which holds if this is absent.
     pub timeout_ms: Option<u64>,
 }
 
@@ -136,12 +136,12 @@ pub struct ShellExec {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
-    /// That of the permanent access.
+    /// The permanent access of the agent.
     #[default]
     Standing,
-    /// Reading only: no write access except to a temp directory of its own, and no network.
+    /// Reading only: no write access except to a temp directory of the command's own, and no network.
     Read,
-    /// Writing. An approval is requested if the permanent access does not include it.
+    /// Writing. An approval is requested if the permanent access does not include write access.
     Write,
 }
 
@@ -158,7 +158,7 @@ pub enum ToolOutput {
     Matches(Matches),
     /// A file was written.
     Written(Written),
-    /// The end of a command.
+    /// The result of a command that has ended.
     Command(CommandResult),
     /// The state of the project's files (see [`crate::message::Work`]).
     Snapshot(SnapshotSummary),
@@ -177,7 +177,7 @@ pub struct FileText {
     pub total_lines: Option<u64>,
     /// The encoding that the bytes were read as: `UTF-8`, `UTF-16LE`, `windows-1252` …
     pub encoding: String,
-    /// Remarks for the reader: replaced bytes, truncated lines.
+    /// Remarks for the reader, one sentence each, such as about replaced bytes or truncated lines.
     pub notes: Vec<String>,
 }
 
@@ -186,7 +186,7 @@ pub struct FileText {
 pub struct Listing {
     /// The entries, relative to the directory that was listed.
     pub entries: Vec<Entry>,
-    /// Number of entries that are left out.
+    /// Number of entries that the listing leaves out.
     pub omitted: u64,
 }
 
@@ -197,7 +197,7 @@ pub struct Entry {
     pub path: WirePath,
     /// The kind of entry.
     pub kind: EntryKind,
-    /// Size of a file in bytes.
+    /// Size in bytes, if the entry is a file.
     pub size: u64,
 }
 
@@ -208,7 +208,7 @@ pub enum EntryKind {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link and where it points.
+    /// A symbolic link and its target.
     Symlink(WirePath),
     /// A socket, a fifo or a device.
     Other,
@@ -225,14 +225,14 @@ pub struct Matches {
     pub files: u64,
     /// Number of searched files.
     pub searched: u64,
-    /// Reason that the search ended early.
+    /// Reason that the search ended early; absent if it did not.
     pub truncated: Option<String>,
 }
 
 /// Result of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
-    /// The files, in order.
+    /// The written files, in the order of the call.
     pub files: Vec<WrittenFile>,
 }
 
@@ -243,13 +243,13 @@ pub struct WrittenFile {
     pub path: WirePath,
     /// True if the file was created.
     pub created: bool,
-    /// Present size in bytes.
+    /// Size of the file after the write, in bytes.
     pub bytes: u64,
     /// Number of replacements that an edit made.
     pub replacements: u64,
     /// The changed lines. Absent if they are too many or are not text.
     pub change: Option<Change>,
-    /// Other changes, and other names of the file: one clause each.
+    /// Remarks, one clause each: about other changes, and about other names of the file.
     pub notes: Vec<String>,
 }
 
@@ -271,18 +271,19 @@ pub struct CommandResult {
     pub exit: CommandExit,
     /// The beginning of the output (standard output and error in their order), as valid UTF-8.
     pub head: String,
-    /// Number of bytes left out between head and tail.
+    /// Number of bytes left out between `head` and `tail`.
     pub omitted_bytes: u64,
-    /// The end of the output; empty if nothing was left out.
+    /// The end of the output; empty if `head` has all of it.
     pub tail: String,
-    /// The file that contains a long output.
+    /// The file with the saved output, if the output is long.
     pub saved: Option<SavedOutput>,
-    /// Paths that error messages in the output mention, from the first one on.
+    /// Paths that error messages in the output mention, in their order.
     pub named: Vec<NamedPlace>,
     /// Pid, as the worker sees it, of the process from which all processes of the command descend. Only used to assign
     /// refusals to tool calls.
     pub process: u32,
-    /// Refusals that the broker reported for these processes. A worker cannot forge them.
+    /// Refusals that the broker reported for processes of the command. A worker cannot forge them, since it does not
+    /// send them.
     #[serde(skip)]
     pub refused: Vec<Refusal>,
     /// Duration in milliseconds.
@@ -314,7 +315,7 @@ pub enum CommandExit {
 /// Result of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotSummary {
-    /// Number of entries sent.
+    /// Number of entries that the worker has sent.
     pub entries: u64,
     /// Paths that could not be read, one sentence each.
     pub notes: Vec<String>,
@@ -329,7 +330,7 @@ pub struct ToolError {
     pub kind: ToolErrorKind,
     /// One sentence for the model, with a remedy.
     pub message: String,
-    /// The failed system call, if there was one. The supervisor uses it to recognise denials.
+    /// The failed system call, if there was one. The supervisor recognises denials by it.
     pub access: Option<FailedAccess>,
 }
 
@@ -339,7 +340,7 @@ impl fmt::Display for ToolError {
     }
 }
 
-/// The kind of a call's failure.
+/// The kind of a tool call's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorKind {
@@ -361,7 +362,7 @@ pub enum ToolErrorKind {
     Interrupted,
     /// The worker does not have the required right.
     NotGranted,
-    /// Any other error of the system.
+    /// Another system error.
     System,
 }
 
@@ -374,7 +375,7 @@ pub struct FailedAccess {
     pub path: WirePath,
     /// The errno of the system call.
     pub errno: i32,
-    /// True if file permissions would have allowed it, by access(2), which Landlock does not restrict.
+    /// True if file permissions would have allowed the operation, by access(2), which Landlock does not restrict.
     pub permitted_by_mode: bool,
     /// Nearest existing parent, if the path does not exist. A right can only be granted for an existing path.
     pub nearest: Option<WirePath>,

@@ -1,4 +1,4 @@
-//! Frames on real pipes, complete and invalid.
+//! Tests that messages cross real pipes unchanged, and that invalid frames are rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -133,7 +133,7 @@ fn bytes_of<M: serde::Serialize>(messages: &[M]) -> Vec<u8> {
     bytes
 }
 
-/// The bytes are checked in, so that a change of a wire type fails until `frame::VERSION` changes too.
+/// Compares encoded messages with checked-in bytes, so that a wire type cannot change without `frame::VERSION`.
 #[test]
 fn golden_frames_are_what_they_were() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/frames");

@@ -27,7 +27,7 @@ pub struct Outgoing<W, M> {
 }
 
 impl<R, M> FrameReader<R, M> {
-    /// Reads frames of one generation from `reader`.
+    /// Returns a reader of the frames of one generation.
     pub fn new(reader: R, generation: Generation) -> Self {
         Self { reader, generation, message: PhantomData }
     }
@@ -71,7 +71,7 @@ impl<R: Read, M: DeserializeOwned> FrameReader<R, M> {
 }
 
 impl<W, M> Outgoing<W, M> {
-    /// Writes frames of one generation to `writer`.
+    /// Returns a writer of frames of one generation.
     pub fn new(writer: W, generation: Generation) -> Self {
         Self { writer, generation, message: PhantomData }
     }

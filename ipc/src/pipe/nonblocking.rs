@@ -28,7 +28,7 @@ pub struct AsyncOutgoing<W, M> {
     frames: SymmetricallyFramed<FramedWrite<W, FrameCodec>, M, Sealed<M>>,
 }
 
-/// Returns the two ends of one process.
+/// Returns the reader and the writer of one process, for frames of one generation.
 pub fn async_pair<R, W, In, Out>(
     reader: R,
     writer: W,
@@ -52,8 +52,8 @@ impl<R: AsyncRead, M> AsyncIncoming<R, M> {
 impl<R: AsyncRead + Unpin, M: DeserializeOwned + Unpin> AsyncIncoming<R, M> {
     /// Reads the next message; `None` at the end of the stream. Cancel safe.
     pub async fn receive(&mut self) -> Result<Option<M>, FrameError> {
-        // What the last message left free may be less than this one takes: then it would need two reads. The room of messages
-        // that are done with is used again.
+        // Without this, the buffer may have too little free space for the next message, which then needs two reads.
+        // Reserving also reuses the space of earlier messages.
         self.frames.get_mut().read_buffer_mut().reserve(AT_ONCE);
         self.frames.next().await.transpose()
     }
@@ -115,7 +115,7 @@ impl Encoder<Bytes> for FrameCodec {
     }
 }
 
-/// Part of a frame after its length, as tokio-serde needs it.
+/// Encodes and decodes the part of a frame after its length, in the form that tokio-serde needs.
 #[derive(Debug)]
 struct Sealed<M> {
     generation: Generation,

@@ -13,7 +13,7 @@ pub enum RightsChange {
     Network {
         /// The new network access.
         net: Network,
-        /// Reach, if the network is on; if absent, that at the start of the session.
+        /// Local addresses that may be connected to if the network is on; if absent, those at the start of the session.
         #[serde(default)]
         reach: Option<Reach>,
     },
@@ -21,8 +21,8 @@ pub enum RightsChange {
     AddHosts {
         /// The hosts to add to those that can be reached.
         hosts: Hosts,
-        /// Reach of the network. If absent: the present one or, if the network is off, that at the start of the
-        /// session.
+        /// Local addresses that may be connected to. If absent: the present ones or, if the network is off, those at
+        /// the start of the session.
         #[serde(default)]
         reach: Option<Reach>,
     },
@@ -49,7 +49,8 @@ pub enum RightsChange {
 }
 
 impl RightsChange {
-    /// Returns the network access that limits earlier approvals after this change, if the change sets one.
+    /// Returns the network access that earlier approvals may not exceed from now on; `None` if the change sets no
+    /// limit.
     pub const fn network_bound(&self) -> Option<&Network> {
         match self {
             Self::Network { net: net @ (Network::Off | Network::Hosts(_)), .. } => Some(net),

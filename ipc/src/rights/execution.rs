@@ -1,4 +1,4 @@
-//! The right to run commands, and the limits of one tool call.
+//! The right to run commands, and limits in time and output.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,8 @@ pub enum Execution {
 pub struct Limits {
     /// Maximum duration of a command in milliseconds.
     pub timeout_ms: u64,
-    /// Maximum number of bytes of a command's output that are kept: its beginning and its end. The rest is counted.
+    /// Maximum number of bytes of a command's output that are kept: its beginning and its end. The rest is only
+    /// counted.
     pub output_bytes: u64,
 }
 

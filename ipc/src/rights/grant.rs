@@ -15,11 +15,11 @@ use crate::path::WirePath;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
-    /// Files, and directories with all below them, that may be changed.
+    /// Paths of files that may be changed, and of directories with all below them.
     pub write: Vec<WirePath>,
     /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
-    /// Reach of the network, if the grant turns it on.
+    /// Local addresses that may be connected to, if the grant turns the network on.
     pub reach: Reach,
     /// Unix sockets of other programs, each with its exact path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,7 +52,7 @@ impl Grant {
         }
     }
 
-    /// True if it grants nothing.
+    /// True if the grant adds nothing.
     pub fn is_empty(&self) -> bool {
         self.write.is_empty() && self.net.is_off() && self.sockets.is_empty()
     }
@@ -82,7 +82,7 @@ impl fmt::Display for Grant {
 }
 
 impl Rights {
-    /// Returns this access with the grant. Hidden and protected paths stay so.
+    /// Returns this access with the grant. Hidden and protected paths stay hidden and protected.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut granted = self.clone();

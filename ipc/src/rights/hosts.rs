@@ -32,13 +32,13 @@ pub enum HostError {
     /// The text exceeds the maximum length.
     #[error("a host name can have at most {MAX_NAME} bytes, and {MAX_LABEL} between two dots")]
     TooLong,
-    /// A character that host names cannot have.
+    /// The text has a character that host names cannot have.
     #[error("{0:?} cannot be part of a host name")]
     Character(char),
-    /// A letter that is not ASCII.
+    /// The text has a letter that is not ASCII.
     #[error("{0:?} is not an ASCII letter; a name in another script is written as `xn--…`")]
     Script(char),
-    /// An address, in any notation.
+    /// The text is an address, in any notation.
     #[error("an address is not a host name; `--reach` is for addresses of this machine and its neighbours")]
     Literal,
     /// The port is not a number from 1 to 65535.
@@ -140,7 +140,7 @@ pub struct HostRule {
 }
 
 impl HostRule {
-    /// The rule for exactly this name and port.
+    /// Returns the rule for exactly this name and port.
     pub const fn exactly(name: HostName, port: u16) -> Self {
         Self { name, below: false, port }
     }
@@ -160,7 +160,7 @@ impl HostRule {
         self.below
     }
 
-    /// True if the rule permits this name at some port.
+    /// True if the rule permits this name at its port.
     pub fn names(&self, name: &HostName) -> bool {
         if self.below { name.is_below(&self.name) } else { self.name == *name }
     }
@@ -229,7 +229,7 @@ impl fmt::Display for HostRule {
 pub struct Hosts(Vec<HostRule>);
 
 impl Hosts {
-    /// The list of these rules, `None` if there are none.
+    /// Returns the list of these rules, or `None` if there are none.
     pub fn new(rules: impl IntoIterator<Item = HostRule>) -> Option<Self> {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_unstable();
@@ -239,7 +239,7 @@ impl Hosts {
         (!rules.is_empty()).then_some(Self(rules))
     }
 
-    /// The rules, sorted.
+    /// Returns the rules, sorted.
     pub fn rules(&self) -> &[HostRule] {
         &self.0
     }
@@ -263,7 +263,7 @@ impl Hosts {
         }))
     }
 
-    /// Returns the smallest list that covers both.
+    /// Returns the smallest list that covers both lists.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         Self::new(self.0.iter().chain(&other.0).cloned()).unwrap_or_else(|| self.clone())

@@ -8,8 +8,8 @@ use super::roots::{intersection, is_under, roots, union, within};
 use super::sockets::{common_sockets, sorted_sockets};
 use crate::path::WirePath;
 
-/// Access of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal access equal values. The default permits
-/// nothing.
+/// Access of an agent. In the form that [`Rights::normalised`] and [`Rights::meet`] return, equal access has equal
+/// values. The default permits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rights {
@@ -17,7 +17,7 @@ pub struct Rights {
     pub read: Vec<WirePath>,
     /// Paths in the readable directories that cannot be read.
     pub hidden: Vec<WirePath>,
-    /// Directories and files that may be changed as well.
+    /// Directories and files that may also be changed, created and removed.
     pub write: Vec<WirePath>,
     /// Files in the writable directories that the host executes later, and that must not change.
     pub protected: Vec<WirePath>,
@@ -28,14 +28,14 @@ pub struct Rights {
     /// Unix sockets of other programs that may be reached, each with its exact path.
     #[serde(default)]
     pub sockets: Vec<WirePath>,
-    /// Permission to run commands.
+    /// The right to run commands.
     pub exec: Execution,
     /// Limits of one tool call.
     pub limits: Limits,
 }
 
 impl Rights {
-    /// Canonical form: sorted paths, none below another of its list, and no reach while the network is off.
+    /// Returns the canonical form: sorted paths, none below another of its list, and no reach while the network is off.
     #[must_use]
     pub fn normalised(self) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Rights {
         }
     }
 
-    /// Returns the greatest access that both cover.
+    /// Returns the greatest access that both values cover.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         Self {

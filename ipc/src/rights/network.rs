@@ -22,12 +22,12 @@ pub enum Network {
 }
 
 impl Network {
-    /// True if nothing outside the sandbox is reached.
+    /// True if programs cannot reach anything outside the sandbox.
     pub const fn is_off(&self) -> bool {
         !self.reaches_out()
     }
 
-    /// True if something outside the sandbox is reached.
+    /// True if programs can reach something outside the sandbox.
     pub const fn reaches_out(&self) -> bool {
         match self {
             Self::Off => false,
@@ -43,7 +43,7 @@ impl Network {
         }
     }
 
-    /// The hosts, if only some may be reached.
+    /// Returns the list of hosts. `None` if the network is off, or on for all hosts.
     pub const fn hosts(&self) -> Option<&Hosts> {
         match self {
             Self::Off | Self::On => None,
@@ -60,7 +60,7 @@ impl Network {
         }
     }
 
-    /// Returns the greatest network right that both cover.
+    /// Returns the greatest network right that both rights cover.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         match (self, other) {
@@ -70,7 +70,7 @@ impl Network {
         }
     }
 
-    /// Returns the smallest network right that covers both.
+    /// Returns the smallest network right that covers both rights.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         match (self, other) {
@@ -80,7 +80,7 @@ impl Network {
         }
     }
 
-    /// Returns the value of `--net`.
+    /// Returns the value of `--net` that stands for this right.
     pub fn flag(&self) -> String {
         match self {
             Self::Off => "off".to_owned(),
@@ -137,7 +137,7 @@ impl Reach {
     }
 }
 
-/// Displays each kind of address as ` +host`.
+/// Displays each kind of included address as ` +host`.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, lan, link_local, metadata } = *self;

@@ -11,7 +11,8 @@ pub(super) fn within(inner: &[WirePath], outer: &[WirePath]) -> bool {
 }
 
 pub(super) fn roots(mut paths: Vec<WirePath>) -> Vec<WirePath> {
-    // Bytes first, and what is sorted already is not sorted again: there are hundreds of hidden paths, at every start.
+    // Comparing bytes first is faster, and so is sorting what is already sorted: each start has hundreds of hidden
+    // paths.
     paths.sort();
     paths.dedup_by(|path, root| path.as_bytes().starts_with(root.as_bytes()) && path.is_within(root));
     paths

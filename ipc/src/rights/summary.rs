@@ -18,7 +18,7 @@ pub(super) const SEPARATOR: char = '·';
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RightsSummary {
-    /// Use of the network: off, on, or only to named hosts.
+    /// Directories and files that may be changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<NamedRoot>,
     /// Directories that may be read and executed; `/` if absent.
@@ -26,7 +26,7 @@ pub struct RightsSummary {
     pub read: Vec<NamedRoot>,
     /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
-    /// Local addresses that the network includes.
+    /// Local addresses that may be connected to if the network is on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reach: Reach,
     /// Unix sockets of other programs that may be reached.
@@ -43,7 +43,7 @@ pub struct RightsSummary {
     pub protected: u64,
 }
 
-/// A directory, by its name in a session.
+/// A directory, by the name that a session has for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -52,9 +52,9 @@ pub enum NamedRoot {
     Project,
     /// The private temp directory.
     Temp,
-    /// The private caches of the level of access.
+    /// The private directory of package caches, one for each level of access.
     Caches,
-    /// The system's programs, libraries and settings, or some of them: guests read them to run.
+    /// The system's programs, libraries and settings, as far as a guest needs them to run.
     System,
     /// Another directory.
     Path(WirePath),
@@ -72,14 +72,14 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The directories of a session that have a name of their own.
+/// The directories of a session that have a name in summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedPlaces<'a> {
     /// Root directory of the project.
     pub project: &'a WirePath,
-    /// The private temp directory.
+    /// The private temp directory, if there is one.
     pub temp: Option<&'a WirePath>,
-    /// The private caches.
+    /// The private directory of caches, if there is one.
     pub caches: Option<&'a WirePath>,
 }
 
@@ -96,11 +96,12 @@ impl NamedPlaces<'_> {
         }
     }
 
-    /// Returns the names of the roots: important ones first, then those that every agent has, then the others.
+    /// Returns the names of the roots: the project, the private temp directory and the caches first, then the others.
     fn names(&self, roots: &[WirePath]) -> Vec<NamedRoot> {
         let rank =
             |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
-        // A project inside another root is named all the same; `/` says it by itself, and in a private `/tmp` it does not lie.
+        // Project and caches are named even inside another root, but not inside `/`, which includes them, nor inside
+        // the private `/tmp`.
         let is_inside = |place: &&WirePath| {
             let holds = |root: &WirePath| {
                 Some(root) != self.temp && root.as_path().parent().is_some() && place.is_within(root)
@@ -133,7 +134,7 @@ impl Rights {
 }
 
 impl RightsSummary {
-    /// Replaces all readable directories below one of these by one name at the end.
+    /// Replaces all readable directories below these ones by the one name [`NamedRoot::System`], at the end.
     #[must_use]
     pub fn with_system(mut self, places: &[&Path]) -> Self {
         let before = self.read.len();
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(RightsSummary::default().with_system(&[Path::new("/")]), RightsSummary::default());
     }
 
-    /// Roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.
+    /// Write roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.
     fn write() -> impl Strategy<Value = Vec<WirePath>> {
         let path =
             select(vec!["/tmp", "/tmp/bw-1", "/tmp/p", "/tmp/p/c", "/tmp/x", "/p", "/p/c", "/c", "/d"]);
