@@ -10,8 +10,7 @@ const MOST: usize = 64 << 10;
 const AROUND: usize = 3;
 
 impl FileEffect {
-    /// Returns the old and the new text: whole, or from the first changed line to the last. `None` if they are too long
-    /// or not text.
+    /// Returns the old and the new text, whole or around the changed lines; `None` if they are too long or not text.
     pub fn change(&self) -> Option<Change> {
         let text = |state: &FileState| String::from_utf8(state.bytes.clone()).ok();
         let old = match &self.old {

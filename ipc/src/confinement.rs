@@ -22,8 +22,8 @@ pub struct Confinement {
     /// Identities of the hidden files in writable directories since the start of the session, so that renamed files
     /// stay hidden. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
-    /// Directories of [`devices`](crate::devices) that only this agent has locked. In a container, a program in the
-    /// floor tier may use them.
+    /// Directories of [`devices`](crate::devices) that this agent has locked. In a container, programs in the floor
+    /// tier get them.
     pub devices: Vec<WirePath>,
     /// Environment variables in addition to the built-in allowlist.
     pub environment: Environment,
@@ -38,11 +38,11 @@ pub struct Confinement {
     pub landlock_abi: Option<u32>,
     /// User and group of the program, if not the caller's: root without capabilities cannot write files of other users.
     pub identity: Option<Identity>,
-    /// True if a person can be asked about connections to hosts that the rights do not list. Ignored if the rights have
-    /// no list of hosts.
+    /// True if a person can be asked about hosts that the rights do not list. Ignored if the rights have no list of
+    /// hosts.
     pub asks_hosts: bool,
-    /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new one,
-    /// never the user's.
+    /// True if the terminal on descriptors 0, 1 and 2, a new one and never the user's, becomes the controlling
+    /// terminal.
     pub terminal: bool,
     /// Joint limits of the program and its descendants, where this machine can enforce them.
     pub bounds: Bounds,
@@ -118,8 +118,7 @@ impl Confinement {
         }
     }
 
-    /// True if the program has a private temp directory at `/tmp`. False for a program that may write the host's
-    /// `/tmp`.
+    /// True if the program has a private temp directory at `/tmp`. False if it may write the host's `/tmp`.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
@@ -130,8 +129,7 @@ impl Confinement {
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// Returns the confinement with paths as the program sees them: a private `/tmp` replaces the temp directory, also
-    /// in variables.
+    /// Returns the confinement with paths as the program sees them: with `/tmp` in place of a private temp directory.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -169,8 +167,7 @@ pub fn rights_in_tier(
     if !has_private_tmp(rights, project, temp, tier) {
         return (seen, temp.cloned());
     }
-    // The normal form leaves out a temp directory below a write root. At its new path no write root contains it, so it
-    // gets an entry of its own.
+    // The normal form leaves out a temp directory below a write root. At its new path it needs an entry of its own.
     let holds_it = |root: &WirePath| temp.is_some_and(|temp| temp.is_within(root));
     if seen.write.iter().any(holds_it) {
         seen.write.retain(|root| Some(root) != temp);
@@ -252,7 +249,7 @@ pub struct RulesetReport {
     pub seccomp_rules: u32,
     /// The joint limits that are enforced.
     pub bounds: Bounds,
-    /// Reason that the best tier of this machine is not the full one. Absent if it is, or if another tier was
+    /// Reason that the best tier of this machine is not the full one. Absent if it is, or if no best tier was
     /// requested.
     pub no_full_tier: Option<NoFullTier>,
     /// Parts of the access that this kernel does not enforce, one sentence each.
@@ -296,8 +293,8 @@ pub enum Tier {
     /// The floor tier in user, mount, pid, ipc and uts namespaces with a read-only mount tree; with the network off
     /// also in a network namespace.
     Full,
-    /// Landlock, seccomp, no capabilities, and a broker that performs system calls on sockets. Paths and socket names
-    /// are the host's.
+    /// Landlock, seccomp, no capabilities, and a broker for system calls on sockets. Paths and socket names are the
+    /// host's.
     Floor,
     /// The floor tier on a kernel without seccomp notifications. Only connected pairs of sockets can be created.
     #[serde(alias = "floor (unmediated)")]

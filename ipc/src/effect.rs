@@ -45,11 +45,10 @@ pub struct FileEffect {
 /// Type bits of a symbolic link, as in git. The bytes of its [`FileState`] are the target of the link.
 pub const LINK: u32 = 0o120_000;
 
-/// Type bits of a directory, as in git. Its [`FileState`] has no bytes. Effects only remove directories, and only empty
-/// ones.
+/// Type bits of a directory, as in git. Its [`FileState`] has no bytes. An effect only removes it, and only if empty.
 pub const DIRECTORY: u32 = 0o040_000;
 
-/// State of a path: content and permission bits of a regular file, a symbolic link ([`LINK`]) or a directory
+/// State of a path: a regular file's content and permissions, a symbolic link ([`LINK`]) or a directory
 /// ([`DIRECTORY`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {

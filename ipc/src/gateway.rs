@@ -1,5 +1,4 @@
-//! Messages of a gateway: the process that connects, for one agent, to the hosts that the agent may reach by
-//! name.
+//! Messages of a gateway: the process that connects to the hosts that one agent may reach by name.
 //!
 //! ```text
 //! broker of the agent ── Arrival + socket ──► gateway ── GatewayReport ──► supervisor

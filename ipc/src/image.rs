@@ -64,8 +64,7 @@ pub struct Image {
     bytes: Arc<[u8]>,
 }
 
-/// Error: a picture has this number of bytes, more than [`MAX_IMAGE_BYTES`]. As text, continues a sentence that begins
-/// with the picture.
+/// Error: a picture has this number of bytes, too many. The text continues a sentence that begins with the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has {0} bytes, and a picture can have at most {MAX_IMAGE_BYTES}: make the picture smaller")]
 pub struct TooManyBytes(pub u64);
@@ -125,8 +124,7 @@ impl fmt::Debug for Image {
     }
 }
 
-/// Serialises a picture's bytes: in JSON as base64, in frames as they are. Deserialising fails above
-/// [`MAX_IMAGE_BYTES`].
+/// Serialises a picture's bytes: in JSON as base64, in frames as they are. Reading fails above [`MAX_IMAGE_BYTES`].
 pub mod data {
     use std::sync::Arc;
 

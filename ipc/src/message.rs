@@ -47,8 +47,7 @@ pub struct Hello {
     pub project: WirePath,
     /// The private temp directory, if the worker has one.
     pub temp: Option<WirePath>,
-    /// Access of the worker, enforced by the kernel. The worker uses it for error messages and for the domains of its
-    /// commands.
+    /// Access of the worker, enforced by the kernel. The worker uses it for error messages and its commands' domains.
     pub rights: Rights,
     /// The sandbox tier that enforces the access.
     pub tier: Tier,
@@ -128,8 +127,7 @@ pub struct Ready {
 /// A part of a tool call's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Chunk {
-    /// Bytes of a command's standard output and standard error in the order of their arrival, or lines that a search
-    /// found.
+    /// Bytes of a command's standard output and standard error as they came, or lines that a search found.
     Text(#[serde(with = "bytes")] Vec<u8>),
     /// The next entries of a snapshot, from one to [`MOST_ENTRIES`].
     Entries(#[serde(deserialize_with = "few")] Vec<SnapshotEntry>),
@@ -184,8 +182,7 @@ pub struct Stamp {
     pub inode: u64,
     /// Time of the last change of content, in nanoseconds since the epoch.
     pub modified_ns: i64,
-    /// Time of the last change of the inode, in nanoseconds since the epoch. No process without capabilities can set
-    /// it.
+    /// Time of the last change of the inode, in nanoseconds since the epoch. Setting it needs capabilities.
     pub changed_ns: i64,
 }
 

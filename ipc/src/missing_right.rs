@@ -131,8 +131,7 @@ impl MissingRight {
         )
     }
 
-    /// True if no user should grant the right: it includes the user's home, or a directory above the home or the
-    /// project.
+    /// True if no user should grant the right: it includes the user's home, or a directory above home or project.
     pub const fn takes_too_much(&self) -> bool {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }
@@ -154,8 +153,8 @@ impl MissingRight {
         }
     }
 
-    /// Returns the reason why the access does not include the right, as the rest of a sentence, if there is more to
-    /// say.
+    /// Returns the reason why the access does not include the right, as the rest of a sentence; `None` if none is
+    /// needed.
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),

@@ -30,8 +30,8 @@ impl WirePath {
 
     /// True if `self` is `root` or lies beneath it, by whole components.
     pub fn is_within(&self, root: &Self) -> bool {
-        // A session has hundreds of hidden paths, most of them elsewhere: names that differ in a letter show it without
-        // parsing.
+        // A session has hundreds of hidden paths, most of them elsewhere. Names that differ in a letter show that
+        // quickly.
         let differ = self.as_bytes().iter().zip(root.as_bytes()).find(|(inner, outer)| inner != outer);
         match differ {
             Some((inner, outer)) if is_in_a_name(*inner) && is_in_a_name(*outer) => false,

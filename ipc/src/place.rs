@@ -1,5 +1,5 @@
-//! The relation of an internet address to this machine. Nothing is sent: binding an address shows if it is the
-//! machine's own.
+//! The relation of an internet address to this machine. To find the machine's own addresses, it binds and sends
+//! nothing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -100,8 +100,7 @@ impl Place {
     }
 }
 
-/// True if the internet does not route the address: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and the older
-/// `fec0::/10`.
+/// True if the internet does not route the address: 10/8, 172.16/12, 192.168/16, 100.64/10, `fc00::/7`, `fec0::/10`.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]),
@@ -160,8 +159,7 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// True if the address is a unicast link-local one of this machine. Binding succeeds for any multicast group, so it
-/// says nothing there.
+/// True if the address is unicast, link-local and this machine's own. Any machine can bind any multicast group.
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

@@ -7,8 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A value in an event: in JSON an object. Logs of schemas before 6 have a sentence instead, which is kept but not
-/// parsed.
+/// A value in an event: in JSON an object. Schemas before 6 have a sentence instead, which is kept but not parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Recorded<T> {

@@ -15,8 +15,7 @@ pub const MAX_REFUSAL: usize = 4096;
 /// A system call that the rules of the sandbox denied, and that machine and file permissions would have allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Pid, as the broker sees it, of the child of the confined program from which the caller descends, or of the
-    /// program.
+    /// Pid, as the broker sees it, of the confined program's child from which the caller descends, or of the program.
     pub process: u32,
     /// Name that the calling process has set for itself: any text.
     pub program: String,
@@ -67,7 +66,7 @@ pub enum Target {
     Host {
         /// The host that the program looked up.
         name: HostName,
-        /// The port that it tried to connect to.
+        /// The port that the program tried to connect to.
         port: u16,
     },
     /// A unix socket at a path.

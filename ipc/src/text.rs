@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-/// Escapes control characters and invisible ones, except line ends and tabs, so that hostile text cannot control the
-/// terminal.
+/// Escapes control and invisible characters but line ends and tabs, so that hostile text cannot control the terminal.
 pub fn harmless(text: &str) -> String {
     let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
     if text.chars().all(visible) {

@@ -260,7 +260,7 @@ pub struct Change {
     pub first_line: u64,
     /// The lines before the change; absent for a new file.
     pub old: Option<String>,
-    /// The lines after the change.
+    /// The lines after the change; empty for a removed file.
     pub new: String,
 }
 
@@ -279,11 +279,10 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// Paths that error messages in the output mention, in their order.
     pub named: Vec<NamedPlace>,
-    /// Pid, as the worker sees it, of the process from which all processes of the command descend. Only used to assign
-    /// refusals to tool calls.
+    /// Pid, as the worker sees it, of the process above all others of the command. Used to assign refusals to calls.
     pub process: u32,
-    /// Refusals that the broker reported for processes of the command. A worker cannot forge them, since it does not
-    /// send them.
+    /// Refusals that the broker reported for the command's processes. A worker cannot forge them: it does not send
+    /// them.
     #[serde(skip)]
     pub refused: Vec<Refusal>,
     /// Duration in milliseconds.

@@ -10,8 +10,7 @@ use super::ErrorLine;
 pub struct DeniedCall {
     /// Name as in `syscalls(2)`.
     pub name: &'static str,
-    /// Number of the capability (`capabilities(7)`) without which the kernel may deny the call outside the sandbox as
-    /// well.
+    /// Number of the capability without which the kernel may deny the call outside the sandbox too (`capabilities(7)`).
     pub capability: Option<u8>,
     pub when: When,
 }

@@ -23,8 +23,7 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// Lower-case phrases about a denied path, each with its error number. EBUSY and EXDEV come from moves and links across
-/// mounts.
+/// Lower-case phrases about a denied path, with error numbers. EBUSY and EXDEV come from moves and links across mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
     ("read-only file system", EROFS),
@@ -115,8 +114,7 @@ impl<'a> ErrorLine<'a> {
         }
         let mut paths = quoted(self.line);
         let mut segments = before.split(": ").filter(|segment| !segment.trim().is_empty());
-        // The first segment is mostly the program's own name, even a path: `/usr/bin/bash: line 1: x: Permission
-        // denied`.
+        // The first segment is mostly the program's own name, as in `/usr/bin/bash: line 1: x: Permission denied`.
         let (first, rest) = (segments.next().unwrap_or_default(), segments.collect::<Vec<_>>());
         paths.extend(rest.iter().filter_map(|segment| names::path_in(segment)));
         paths.extend(rest.last().and_then(|last| names::name_in(last)));
@@ -137,7 +135,7 @@ impl<'a> ErrorLine<'a> {
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
 
-    /// True if the line only repeats another text: a search result, a test's name, a quotation, a message of another
+    /// True if the line repeats another text: a search result, a test's name, a quotation, a message of another
     /// machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();

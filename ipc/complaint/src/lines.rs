@@ -8,8 +8,7 @@ const OF_MEMORY: [&str; 2] = ["multiprocessing/shared_memory.py\"", "multiproces
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     pub text: &'a str,
-    /// True if the line is the error of a stack trace whose last call created shared memory or a semaphore. Such a line
-    /// may name no path.
+    /// True if the line ends a stack trace whose last call created shared memory or a semaphore. It may name no path.
     pub in_memory: bool,
 }
 

@@ -36,8 +36,7 @@ pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     words
 }
 
-/// Returns the path that a segment between colons is, spaces included, or else its last word if that is a path, as in
-/// `open /etc/x`.
+/// Returns the path that a segment between colons is, spaces included, or that is its last word, as in `open /etc/x`.
 pub(super) fn path_in(segment: &str) -> Option<&str> {
     let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
     let last = segment.rsplit_once(' ').map(|(_, word)| word);

@@ -3,8 +3,7 @@
 //! The structure (chunks, segments, blocks) is checked, because a provider rejects the whole conversation for an
 //! incomplete picture. Without decoding, a decompression bomb is harmless.
 //!
-//! The worker reads files with [`read`]; the supervisor calls [`check`] for every picture from a worker, a log or a
-//! recording.
+//! The worker reads files with [`read`]; the supervisor calls [`check`] for pictures of workers, logs and recordings.
 
 #![forbid(unsafe_code)]
 
@@ -17,8 +16,7 @@ use ipc::image::{Image, MAX_IMAGE_BYTES, MediaType, TooManyBytes};
 /// Maximum number of pixels per side: the vendors' limit.
 pub const MAX_IMAGE_SIDE: u32 = 8000;
 
-/// Reason that bytes are no picture for a model. As text, continues a sentence that begins with the source of the
-/// bytes.
+/// Reason that bytes are no picture for a model. The text continues a sentence that begins with the bytes' source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     #[error("is not a PNG, JPEG, GIF or WebP picture")]
@@ -156,8 +154,8 @@ mod tests {
         assert!(error(png(0, 1)).starts_with("has 0×1 pixels"));
         let large = [picture("shapes.png"), vec![0; MAX_IMAGE_BYTES]].concat();
         assert!(error(large).contains("at most 3932160"));
-        // A decompression bomb is a small file that declares many pixels. Within the limits it is accepted, since it is
-        // never decoded.
+        // A decompression bomb is a small file that declares many pixels. Within the limits it is accepted, but not
+        // decoded.
         assert_eq!(read(png(8000, 8000)).unwrap().size(), (8000, 8000));
         let claimed = Image::new(MediaType::Png, (8001, 2), png(8001, 2)).unwrap();
         assert_eq!(check(&claimed), Err(ImageError::Size { width: 8001, height: 2 }));

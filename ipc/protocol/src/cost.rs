@@ -24,10 +24,10 @@ pub struct Price {
     micros: u64,
 }
 
-/// Price of each kind of token.
+/// Price of each kind of token, per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Prompt tokens from no cache.
+    /// Prompt tokens that come from no cache.
     pub input: Price,
     /// Reply tokens.
     pub output: Price,
@@ -42,7 +42,7 @@ pub struct Rates {
 /// Prices of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// The usual prices.
+    /// Prices for prompts of usual length.
     pub rates: Rates,
     /// Prices of all tokens of a request with a long prompt, if they differ.
     pub long: Option<LongPrompt>,
@@ -51,13 +51,13 @@ pub struct Prices {
 /// Other rates for requests with long prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongPrompt {
-    /// The longest prompt that is not long, in tokens.
+    /// Number of tokens that a prompt must exceed to count as long.
     pub above: u64,
-    /// The rates, for every token of such a request.
+    /// Prices of all tokens of a request with a long prompt.
     pub rates: Rates,
 }
 
-/// A text that is no amount of dollars.
+/// Error: a text is no amount in dollars with at most this number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an amount in US dollars with at most {0} decimals, as in 0.50")]
 pub struct NotAnAmount(usize);
@@ -67,15 +67,15 @@ const DECIMALS: usize = 12;
 const PRICE_DECIMALS: usize = 6;
 
 impl Usd {
-    /// No money at all.
+    /// An amount of zero dollars.
     pub const ZERO: Self = Self { picos: 0 };
 
-    /// The amount in millionths of a millionth of a dollar.
+    /// Returns the amount in millionths of a millionth of a dollar.
     pub const fn picos(self) -> u64 {
         self.picos
     }
 
-    /// The amount as a number; exact to twelve decimals up to 9,000 dollars.
+    /// Returns the amount in dollars, exact to twelve decimals up to 9,000 dollars.
     #[expect(clippy::cast_precision_loss, reason = "sixteen digits of money are enough to show")]
     pub fn dollars(self) -> f64 {
         self.picos as f64 / 1e12
@@ -109,7 +109,7 @@ impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const CENT: u64 = 10_000_000_000;
         const TEN_CENTS: u64 = 10 * CENT;
-        // The last decimal that is shown, and how many there are.
+        // Unit of the last decimal that is shown, and number of decimals.
         let (unit, decimals) = match self.picos {
             0 => (CENT, 2),
             1..CENT => (CENT / 100, 4),
@@ -157,12 +157,12 @@ impl schemars::JsonSchema for Usd {
 }
 
 impl Price {
-    /// The price in millionths of a dollar for a million tokens.
+    /// Returns a price per million tokens, from millionths of a dollar.
     pub const fn from_micros(micros: u64) -> Self {
         Self { micros }
     }
 
-    /// A hundredth of the price as often as `percent` says.
+    /// Returns this percentage of the price, rounded down to a millionth of a dollar.
     #[must_use]
     pub const fn percent(self, percent: u64) -> Self {
         Self { micros: self.micros.saturating_mul(percent) / 100 }
@@ -190,7 +190,7 @@ impl fmt::Display for Price {
 }
 
 impl Prices {
-    /// Returns the cost of a reply.
+    /// Returns the cost of a request and its reply.
     pub fn cost(&self, usage: &TokenUsage) -> Usd {
         let rates = match &self.long {
             Some(long) if usage.prompt() > long.above => &long.rates,
@@ -204,7 +204,7 @@ impl Prices {
     }
 }
 
-/// Returns a decimal number without sign or exponent, times ten to the power of `decimals`.
+/// Parses a decimal number without sign or exponent, times ten to the power of `decimals`. `None` if that is not whole.
 fn scaled(text: &str, decimals: usize) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -245,7 +245,6 @@ mod tests {
             output: 912,
             estimated: 0,
         };
-        // 0.0045 + 0.01368 + 0.001125 + 0.0012 + 0.0120003
         assert_eq!(prices.cost(&usage), usd("0.0325053"));
         let one = TokenUsage { cache_read: 1, ..TokenUsage::default() };
         assert_eq!(prices.cost(&one).picos(), 300_000);
@@ -265,7 +264,7 @@ mod tests {
         let prices = Prices { rates: rates("3", "15", "3", "6", "1"), long: None };
         let usage = TokenUsage { input: u64::MAX, output: u64::MAX, ..TokenUsage::default() };
         assert_eq!(prices.cost(&usage).picos(), u64::MAX);
-        // More was written for an hour than was written.
+        // Inconsistent numbers: more tokens were written for an hour than were written at all.
         let odd = TokenUsage { cache_creation: 1, cache_creation_1h: 2, ..TokenUsage::default() };
         assert_eq!(prices.cost(&odd), usd("0.000012"));
     }

@@ -4,10 +4,10 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-/// Makes an enum. A block has the code of an error, its cause, the next step, and the exit status of a command.
+/// Makes the enum of errors. A block has an error's code, cause, next step, and the exit status of a command.
 macro_rules! errors {
     ($($variant:ident { code: $code:literal, cause: $cause:literal, next: $next:literal, exit: $exit:expr })+) => {
-        /// The stable code of an error.
+        /// The stable code of an error, which people can look up in docs/errors.md.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         pub enum ErrorCode {
             $(#[doc = $cause] #[serde(rename = $code)] $variant,)+
@@ -17,22 +17,22 @@ macro_rules! errors {
             /// Every code, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The code as it is shown.
+            /// Returns the code, as it is displayed.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// The cause, in one line.
+            /// Returns the cause of the error, in one line.
             pub const fn cause(self) -> &'static str {
                 match self { $(Self::$variant => $cause),+ }
             }
 
-            /// The next step, in one line.
+            /// Returns the next step for the user, in one line.
             pub const fn next(self) -> &'static str {
                 match self { $(Self::$variant => $next),+ }
             }
 
-            /// The status of a command that ends with it; none if the command goes on.
+            /// Returns the exit status of a command that ends with this error; `None` if the command goes on.
             pub const fn exit(self) -> Option<u8> {
                 match self { $(Self::$variant => $exit),+ }
             }
@@ -176,18 +176,18 @@ errors! {
 }
 
 impl ErrorCode {
-    /// An error in words, with the code at the end of its first line; unchanged if it has one.
+    /// Returns an error's text with the code at the end of the first line, or unchanged if that line has a code.
     pub fn mark(self, text: &str) -> String {
         if Self::of(text).is_some() { text.to_owned() } else { self.mark_anew(text) }
     }
 
-    /// Appends the code to the first line of a text by others, even if that line seems to end in a code.
+    /// Appends the code to the first line of a text of another program, even if that line seems to end in a code.
     pub fn mark_anew(self, text: &str) -> String {
         let (cause, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
         format!("{cause} [{self}]{rest}")
     }
 
-    /// The code at the end of the first line of an error.
+    /// Returns the code at the end of the first line of an error's text, if there is one.
     pub fn of(text: &str) -> Option<Self> {
         let (_, word) = text.lines().next()?.strip_suffix(']')?.rsplit_once(" [")?;
         Self::ALL.iter().copied().find(|code| code.as_str() == word)

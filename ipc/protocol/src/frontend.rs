@@ -1,4 +1,4 @@
-//! The protocol between the core and every front end: the TUI, `exec`, and later JSON-RPC.
+//! Messages between the core and a front end: the TUI, `exec`, and JSON-RPC ([`crate::rpc`]).
 
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId, EventId, GrantId};
 use ipc::image::Image;
@@ -13,11 +13,11 @@ use crate::server_prompt::{ExpandedPrompt, ServerPrompt, WantedPrompt};
 /// Event from the core to the front end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UiEvent {
-    /// The session that it belongs to.
+    /// The session that the event is about.
     pub conversation_id: ConversationId,
-    /// The agent that it is about.
+    /// The agent that the event is about.
     pub agent: AgentId,
-    /// The event itself.
+    /// Kind and data of the event.
     pub kind: UiEventKind,
 }
 
@@ -40,17 +40,17 @@ pub enum UiEventKind {
     OutputDelta {
         /// The call whose output this is.
         call: CallId,
-        /// The piece, made valid UTF-8.
+        /// The next part of the output, made valid UTF-8.
         text: String,
     },
-    /// An approval is awaited: [`UserActionKind::Answer`], once.
+    /// A request for an approval, which one [`UserActionKind::Answer`] has to follow.
     ApprovalRequested {
-        /// The id that the answer names.
+        /// Id of the request, which the answer repeats.
         id: ApprovalId,
-        /// The question.
+        /// The request, with all that a person needs to decide.
         request: Box<ServerRequest>,
     },
-    /// An approval is no longer awaited, whoever answered it.
+    /// A request for an approval needs no answer any more, whoever decided.
     ApprovalClosed {
         /// The id of the request.
         id: ApprovalId,
@@ -61,17 +61,17 @@ pub enum UiEventKind {
         names: Vec<WirePath>,
         /// True if there are more files than these.
         cut: bool,
-        /// The reason why the names could not be listed.
+        /// The reason why the names could not be listed; absent if they could.
         failed: Option<String>,
     },
     /// The branch of the project, requested by [`UserActionKind::FindBranch`] (untrusted, not sanitised).
     Branch {
-        /// Name of the branch, or the beginning of the commit without a branch. `None` if neither can be read.
+        /// Name of the branch or, without a branch, the beginning of the commit's id. `None` if neither can be read.
         name: Option<String>,
     },
     /// The prompts of the session's MCP servers, once, at the beginning.
     ServerPrompts {
-        /// The prompts, by server and in the order of each.
+        /// The prompts, grouped by server, in each server's order.
         prompts: Vec<ServerPrompt>,
     },
     /// The text of a prompt, requested by [`UserActionKind::ExpandPrompt`].
@@ -85,14 +85,14 @@ pub enum UiEventKind {
         path: WirePath,
         /// Number of free bytes, if it is known.
         free: Option<u64>,
-        /// The last logged event: nothing is lost up to it.
+        /// Id of the last logged event: all events up to it are safe.
         last: EventId,
     },
     /// The log is written again, and the session continues.
     LogGoesOn,
-    /// A session continues: the cost of its agents in earlier runs, including reverted parts.
+    /// A session continues. This is the cost of its agents in earlier runs, including reverted parts.
     SpentBefore {
-        /// The account of each agent, without its sub-agents.
+        /// Tokens and cost of each agent, without its sub-agents.
         accounts: Vec<(AgentId, Account)>,
     },
 }
@@ -100,58 +100,58 @@ pub enum UiEventKind {
 /// Action from the front end to the core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAction {
-    /// The session that it belongs to.
+    /// The session that the action is for.
     pub conversation_id: ConversationId,
-    /// The agent that it is for; absent for the session's first.
+    /// The agent that the action is for; absent for the session's first agent.
     pub agent: Option<AgentId>,
-    /// The action itself.
+    /// Kind and data of the action.
     pub kind: UserActionKind,
 }
 
 /// A request of the person, to the session or to one of its agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserActionKind {
-    /// An action that becomes one input of the agent's core.
+    /// An action on one agent, which becomes one input of the agent's core.
     Agent(AgentAction),
     /// Answers a request for an approval.
     Answer {
         /// The id of the request.
         id: ApprovalId,
-        /// The decision, and what the person wrote or filled in.
+        /// The decision, with the text or values that the person entered.
         answer: ApprovalAnswer,
     },
-    /// Starts an agent that makes a plan, in parallel to the session's first, and changes nothing.
+    /// Starts an agent that makes a plan, in parallel to the session's first agent, and changes nothing.
     Plan {
         /// The purpose of the plan.
         text: String,
     },
-    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed` or a notice.
+    /// Changes the model within the provider, while no turn runs. Answered by the event `model_changed` or a notice.
     SetModel {
         /// The model's name.
         model: String,
     },
     /// Requests the project's files from the agent's worker. Answered by [`UiEventKind::FileNames`].
     ListFiles,
-    /// Requests the project's branch from the agent's worker. Answered by [`UiEventKind::Branch`], unless the worker
+    /// Requests the project's branch from the agent's worker. Answered by [`UiEventKind::Branch`] unless the worker
     /// ends.
     FindBranch,
     /// Requests the text of a prompt of an MCP server. Answered by [`UiEventKind::PromptExpanded`].
     ExpandPrompt(WantedPrompt),
-    /// Restores files, the conversation or both as of a message, at rest only. Answered by a preview without a current
-    /// digest, else by the event `rewound` or a notice.
+    /// Restores files, the conversation or both as of a message, while no turn runs. Without the digest of a current
+    /// preview, the answer is a preview, else the event `rewound` or a notice.
     Rewind {
         /// The message to return to, or the rewind to undo.
         target: RewindTarget,
         /// The selected files, relative to the project; empty for all.
         files: Vec<WirePath>,
-        /// The digest of the preview that the user confirmed.
+        /// The digest of the preview that the user confirmed, if there was one.
         digest: Option<String>,
     },
-    /// Tries again to write the log, if the session is paused since that failed.
+    /// Tries again to write the log, if the session is paused because that failed.
     RetryLog,
 }
 
-/// An action that reached a session or an agent too late, of which the user has to be told.
+/// An action that came too late for its session or agent, and about which the user must be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread<'a> {
     /// An answer to an approval request.
@@ -161,7 +161,7 @@ pub enum Unread<'a> {
 }
 
 impl UserActionKind {
-    /// Returns what is lost if the action comes too late; `None` if that does not matter.
+    /// Returns the part of the action about which the user must be told if it comes too late, if there is one.
     pub const fn unread(&self) -> Option<Unread<'_>> {
         match self {
             Self::Answer { id, answer } => Some(Unread::Answer(*id, answer)),
@@ -206,8 +206,8 @@ pub enum AgentAction {
         /// The pictures before the text.
         images: Vec<Image>,
     },
-    /// Sends a message at rest, for a turn that only reads: nothing but the private temp directory is writable, and
-    /// nothing is approved until its end. While a turn runs, the answer is a notice.
+    /// Sends a message while no turn runs, for a turn that only reads: nothing but the private temp directory is
+    /// writable, and nothing is approved until its end. While a turn runs, the answer is a notice.
     PromptReading {
         /// The user's message, without the pictures.
         text: String,
@@ -221,15 +221,15 @@ pub enum AgentAction {
         /// The right that changes, and its new value.
         change: RightsChange,
     },
-    /// Replaces the bytes of a plan that waits for its approval. Another request replaces the open one.
+    /// Replaces the bytes of a plan that waits for its approval. A new request replaces the open one.
     EditPlan {
         /// The id from `approval_requested`.
         id: ApprovalId,
         /// The text of the plan file.
         markdown: String,
     },
-    /// Changes fields of a plan that waits for its approval, and keeps the rest of its text. Another request replaces
-    /// the open one.
+    /// Changes fields of a plan that waits for its approval, and keeps the rest of its text. A new request replaces the
+    /// open one.
     RevisePlan {
         /// The id from `approval_requested`.
         id: ApprovalId,
@@ -241,8 +241,7 @@ pub enum AgentAction {
         /// The text of the plan file.
         markdown: String,
     },
-    /// Adds the reply's other file changes to one that waits for its approval. One request for all replaces the open
-    /// one.
+    /// Adds the reply's other changes to one that waits for its approval. One request for all replaces the open one.
     AskTogether {
         /// The id from `approval_requested`.
         id: ApprovalId,
@@ -252,18 +251,17 @@ pub enum AgentAction {
         /// The new approval mode.
         mode: ApprovalMode,
     },
-    /// Takes back what was approved for the session.
+    /// Revokes an approval for the session.
     RevokeGrant {
         /// The id from `grant_added`.
         id: GrantId,
     },
-    /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
+    /// Summarises the conversation and continues with the summary: at once or, in a turn, before the next request.
     Compact,
-    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted` or a
-    /// notice.
+    /// Starts an empty conversation in the session, while no turn runs. Answered by `context_compacted` or a notice.
     Clear,
-    /// Runs a command of the user in the sandbox, at rest only. Only this command may write the project. The model
-    /// reads command and output with the next message.
+    /// Runs a command of the user in the sandbox, while no turn runs. Only this command may write the project. The
+    /// model reads command and output with the next message.
     RunCommand {
         /// The text for `bash -c`.
         command: String,
@@ -276,7 +274,7 @@ pub enum AgentAction {
     InterruptSession,
     /// Ends the session because the process received a signal.
     Terminate,
-    /// Ends the session because its terminal is gone.
+    /// Ends the session because its terminal was closed.
     HangUp,
 }
 
@@ -286,10 +284,10 @@ impl From<AgentAction> for UserActionKind {
     }
 }
 
-/// The core's input from outside.
+/// An input of an agent's core that comes from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// An action of the user; a path in it is resolved.
+    /// An action of the user, in which a path is resolved.
     Act(AgentAction),
     /// Answers a request for an approval.
     Answer {

@@ -2,7 +2,7 @@
 
 use ipc::path::WirePath;
 
-/// A row of the table: sockets below a directory whose names match.
+/// A row of the table: the sockets below a directory whose names match, and the access that they give.
 struct KnownSocket {
     below: &'static str,
     name: &'static str,
@@ -21,7 +21,7 @@ const AS_YOU: &str = "acting as you: commands can start programs outside of the 
 const SCREEN: &str = "your screen and keyboard: commands can see windows and type into them";
 const DATABASE: &str = "the databases that your user can open";
 
-/// The table. The first row that fits counts.
+/// The known sockets. The first row that matches applies.
 const TABLE: &[KnownSocket] = &[
     row("/run/user", "docker.sock", OWN_CONTAINERS),
     row("/run/user", "podman.sock", OWN_CONTAINERS),
@@ -61,7 +61,7 @@ const TABLE: &[KnownSocket] = &[
 
 const UNKNOWN: &str = "whatever the program behind the socket does for clients, outside of the sandbox";
 
-/// Returns what a program that reaches the socket gets, as a phrase.
+/// Returns a phrase about the access that a program gets if it reaches the socket.
 pub fn gives(socket: &WirePath) -> &'static str {
     let path = socket.as_path();
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

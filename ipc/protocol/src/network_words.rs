@@ -2,7 +2,7 @@
 
 use ipc::rights::{HostError, HostRule, Hosts, MAX_RULES, Network, RightsChange};
 
-/// A list of hosts under a name that people take by its word.
+/// A named list of hosts, which people can use in place of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct HostPreset {
     /// The word for `--net` and the settings, with its `@`.
@@ -11,7 +11,7 @@ pub struct HostPreset {
     pub rules: &'static [(&'static str, &'static str)],
 }
 
-/// All presets.
+/// All named lists of hosts.
 pub const PRESETS: &[HostPreset] = &[
     HostPreset {
         name: "@pypi",
@@ -65,7 +65,7 @@ pub enum NetworkWordError {
     Host {
         /// The entry as the person wrote it.
         entry: String,
-        /// The reason.
+        /// The fault of the entry.
         source: HostError,
     },
     /// A preset that does not exist.
@@ -74,10 +74,10 @@ pub enum NetworkWordError {
     /// A rule for all names of a public suffix.
     #[error("{0:?} would allow every host that anyone registers below that name; name each host instead")]
     Suffix(String),
-    /// A single label without a port, which may well be another word.
+    /// A single label without a port, which may be another word than a host.
     #[error("{0:?} is neither off nor on, and a host without a dot needs a port")]
     Word(String),
-    /// No entry, or too many.
+    /// The list has no entry, or too many.
     #[error(transparent)]
     List(HostError),
 }
@@ -87,7 +87,7 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// Reads `off`, `on`, or a list as [`hosts`] does.
+/// Parses `off`, `on`, or a list as [`hosts`] does.
 pub fn network(text: &str) -> Result<Network, NetworkWordError> {
     match text {
         "off" => Ok(Network::Off),
@@ -96,8 +96,7 @@ pub fn network(text: &str) -> Result<Network, NetworkWordError> {
     }
 }
 
-/// Parses a change of the network: `off`, `on`, a list that replaces the present one, or a list after a `+` that is
-/// added.
+/// Parses a change of the network: `off`, `on`, a list that replaces the present one, or a list to add after a `+`.
 pub fn change(text: &str) -> Result<RightsChange, NetworkWordError> {
     match text.strip_prefix('+') {
         Some(list) => match network(list)? {
@@ -108,7 +107,7 @@ pub fn change(text: &str) -> Result<RightsChange, NetworkWordError> {
     }
 }
 
-/// Reads a list of hosts (`NAME`, `NAME:PORT`, `*.NAME`, `*.NAME:PORT`) and presets.
+/// Parses a list of hosts (`NAME`, `NAME:PORT`, `*.NAME`, `*.NAME:PORT`) and presets.
 pub fn hosts<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Hosts, NetworkWordError> {
     let mut rules = Vec::new();
     for entry in entries {
@@ -128,7 +127,7 @@ pub fn hosts<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Hosts, Ne
     Hosts::new(rules).ok_or(NetworkWordError::List(HostError::NoRule))
 }
 
-/// The first rule for all names below a public suffix, which nobody may have.
+/// Returns the first rule for all names below a public suffix, if there is one. No agent may have such a rule.
 pub fn too_wide(net: &Network) -> Option<&HostRule> {
     let rules = net.hosts().map(Hosts::rules).unwrap_or_default();
     rules.iter().find(|rule| is_too_wide(rule))
@@ -150,7 +149,7 @@ fn rule(entry: &str) -> Result<HostRule, NetworkWordError> {
     Ok(rule)
 }
 
-/// True if people register names below this one: `com`, `co.uk`, `github.io`. So is each single label.
+/// True for a public suffix, below which people register names: `com`, `co.uk`, `github.io`, and each single label.
 fn is_public_suffix(name: &str) -> bool {
     !name.contains('.') || psl::suffix_str(name) == Some(name)
 }

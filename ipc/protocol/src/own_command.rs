@@ -1,31 +1,31 @@
-//! Commands of the user's own: texts for the prompt, with placeholders for arguments.
+//! Commands that the user or the project defines: texts for the prompt, with placeholders for arguments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum bytes of a message that a command makes.
+/// Maximum size in bytes of a command's text with its arguments.
 const MOST: usize = 256 << 10;
 
-/// A command of the user's own, from a file `NAME.md`.
+/// A command that the user or the project defines, in a file `NAME.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnCommand {
-    /// The name, without the slash.
+    /// The command's name, without the slash.
     pub name: String,
-    /// One line about it.
+    /// One line about the command.
     pub description: String,
-    /// The text, with `$ARGUMENTS` and `$1` to `$9`.
+    /// The text of the message, with the placeholders `$ARGUMENTS` and `$1` to `$9`.
     pub text: String,
-    /// True if the turn that it starts only reads, and nothing is approved in it.
+    /// True if the turn that the command starts only reads, and nothing is approved in it.
     pub reads: bool,
-    /// The model that answers, if it is another than the session's.
+    /// The model that answers; absent for the session's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// True if it is the project's, and not the user's.
+    /// True if the project defines the command, and not the user.
     pub of_project: bool,
 }
 
-/// Part of a text: words, or a place for arguments.
+/// Part of a command's text: words, or a placeholder for arguments.
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
     Words(&'a str),
@@ -34,13 +34,12 @@ enum Part<'a> {
 }
 
 impl OwnCommand {
-    /// True if the text has a place for arguments.
+    /// True if the text has a placeholder for arguments.
     pub fn takes_arguments(&self) -> bool {
         parts(&self.text).iter().any(|part| !matches!(part, Part::Words(_)))
     }
 
-    /// Returns the text with these arguments, which are not expanded again. Arguments without a placeholder follow the
-    /// text.
+    /// Returns the text with these arguments, which are not expanded again. Without a placeholder they follow the text.
     ///
     /// Fails if the message would be too long.
     pub fn with_arguments(&self, arguments: &str) -> Result<String, String> {
@@ -73,7 +72,7 @@ impl OwnCommand {
     }
 }
 
-/// A backslash before a placeholder makes it plain text.
+/// Splits a text into words and placeholders. A backslash before a placeholder makes it plain text.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut begin, mut from) = (0, 0);
@@ -95,7 +94,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Returns the placeholder that starts with the dollar sign at `at`, and its end.
+/// Returns the placeholder that starts with the dollar sign at `at`, and its end. `None` if there is none.
 fn place(text: &str, at: usize) -> Option<(Part<'_>, usize)> {
     const ALL: &str = "ARGUMENTS";
     let name = &text[at + 1..];

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// A plan as it was read from its file.
+/// A plan, as it was read from its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
-    /// One line that names it.
+    /// Title of the plan, in one line.
     pub title: String,
     /// Background of the plan, as Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -17,22 +17,22 @@ pub struct Plan {
     /// The requested access; by default only writes in the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<PlanRights>,
-    /// Handling of the rest after a failed step, if the plan says so.
+    /// Handling of the remaining steps after a failed one, if the plan states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
-    /// The steps in their order; the first has the number 1.
+    /// The steps in their order, numbered from 1.
     pub steps: Vec<PlanStep>,
 }
 
 /// A step of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanStep {
-    /// One line that names it.
+    /// Title of the step, in one line.
     pub title: String,
     /// The work, as Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The files that it is about, as they were written.
+    /// The files that the step is about, as the plan writes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Conditions that hold when the step is done, in order.
@@ -45,41 +45,41 @@ pub struct PlanStep {
 #[serde(tag = "type", content = "text", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum Acceptance {
-    /// A command that has to exit with 0: it is run.
+    /// A command that must exit with 0. The supervisor runs it.
     Command(String),
-    /// A sentence that has to be true: nobody but the agent judges it.
+    /// A statement that must be true. Only the agent judges it.
     Criterion(String),
 }
 
 /// The access that a plan requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanRights {
-    /// Writable files and trees, relative to the project or absolute; an empty list is the whole project.
+    /// Files and directories that must be writable, relative to the project or absolute; empty for the whole project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
-    /// True if it needs the network.
+    /// True if the plan needs the network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// Names of the MCP servers all of whose tools it needs.
+    /// Names of the MCP servers of which the plan needs all tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
-    /// Single tools of MCP servers that it needs, by their names for models.
+    /// Single tools of MCP servers that the plan needs, by their names for models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
 }
 
-/// A place that a plan asks for and that is to be created: a right needs something that is there already.
+/// A path that a plan asks for and that does not exist yet. A right needs an existing path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct PlaceToCreate {
-    /// The place, an absolute path.
+    /// The path to be created, absolute.
     pub path: WirePath,
-    /// The nearest directory above it, which execution may write in its stead.
+    /// The nearest existing directory above the path, which the execution may write instead.
     pub directory: WirePath,
 }
 
-/// Handling of the rest of a plan after a failed step.
+/// Handling of the remaining steps of a plan after a failed one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -87,9 +87,9 @@ pub enum OnFailure {
     /// Execution ends.
     #[default]
     Stop,
-    /// The step is tried again, a few times at most.
+    /// Execution tries the step again, a few times at most.
     Retry,
-    /// Execution ends, and the planner revises what is left of the plan.
+    /// Execution ends, and the planner revises the remaining steps.
     Replan,
 }
 
@@ -112,14 +112,14 @@ pub enum StepStatus {
 }
 
 impl Plan {
-    /// Every acceptance command, with the number of its step.
+    /// Returns every acceptance command, with the number of its step, from 1.
     pub fn commands(&self) -> impl Iterator<Item = (usize, &str)> {
         self.steps.iter().enumerate().flat_map(|(at, step)| step.commands().map(move |text| (at + 1, text)))
     }
 }
 
 impl PlanStep {
-    /// Returns the acceptance commands in order.
+    /// Returns the acceptance commands of the step, in order.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         self.acceptance.iter().filter_map(|one| match one {
             Acceptance::Command(text) => Some(text.as_str()),
@@ -129,7 +129,7 @@ impl PlanStep {
 }
 
 impl OnFailure {
-    /// The word for it, as in JSON.
+    /// Returns the word that stands for the value in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -140,7 +140,7 @@ impl OnFailure {
 }
 
 impl StepStatus {
-    /// The word for it, as in JSON.
+    /// Returns the word that stands for the value in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",

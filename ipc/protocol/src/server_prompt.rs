@@ -1,10 +1,10 @@
-//! Prompts of the user's MCP servers, which are commands of the user and of no model.
+//! Prompts of the user's MCP servers. The user can request them as commands; no model can.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A prompt of a server. All texts are the server's.
+/// A prompt of an MCP server. All texts are the server's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -13,7 +13,7 @@ pub struct ServerPrompt {
     pub server: String,
     /// The server's name for the prompt.
     pub name: String,
-    /// The server's description, at most one line.
+    /// The server's description of the prompt, at most one line.
     pub description: String,
     /// The arguments, in their order.
     pub arguments: Vec<ServerPromptArgument>,
@@ -26,7 +26,7 @@ pub struct ServerPrompt {
 pub struct ServerPromptArgument {
     /// Name of the argument.
     pub name: String,
-    /// True if it has to be given.
+    /// True if the argument is required.
     pub required: bool,
 }
 

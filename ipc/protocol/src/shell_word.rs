@@ -1,4 +1,4 @@
-//! Quotes words in commands that are printed for a person to paste into a shell.
+//! Quoting of words in commands that are printed for a person to paste into a shell.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Returns `text` as one word of bash, zsh or ksh.
 ///
-/// It consists of letters and printable ASCII, which no terminal or sanitiser changes.
+/// The word consists of letters and printable ASCII, which no terminal or sanitiser changes.
 pub fn shell_word(text: impl AsRef<OsStr>) -> String {
     let bytes = text.as_ref().as_bytes();
     match text.as_ref().to_str() {
@@ -26,7 +26,7 @@ fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// Quotes in ANSI-C form (bash(1), QUOTING), which can represent every byte.
+/// Quotes bytes in ANSI-C form (bash(1), QUOTING), which can represent every byte.
 fn ansi_c(bytes: &[u8]) -> String {
     let mut word = "$'".to_owned();
     for byte in bytes {
@@ -36,7 +36,8 @@ fn ansi_c(bytes: &[u8]) -> String {
                 word.push(char::from(*byte));
             }
             b' '..=b'~' => word.push(char::from(*byte)),
-            // Writing to a String cannot fail. Octal numbers have a fixed width, so the next digit is not taken for a part of one.
+            // Writing to a String cannot fail. Octal numbers have a fixed width, so they do not take in a digit that
+            // follows.
             _ => drop(write!(word, "\\{byte:03o}")),
         }
     }

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use crate::server_prompt::{ServerPrompt, WantedPrompt};
 
-/// The prompts of the session's servers.
+/// The prompts of the session's MCP servers, as commands.
 #[derive(Debug, Default)]
 pub struct TypedPrompts(Vec<TypedPrompt>);
 
 /// A prompt with its typed form.
 #[derive(Debug)]
 pub struct TypedPrompt {
-    /// The name that is typed, without the sign.
+    /// The name that the user types, without the slash.
     pub name: String,
-    /// The name with the arguments: `docs:greet WHO [HOW]`.
+    /// The name with its arguments: `docs:greet WHO [HOW]`.
     pub typed: String,
     prompt: ServerPrompt,
 }
 
 impl TypedPrompts {
-    /// Of prompts with equal names, only the first is a command.
+    /// Makes commands of the prompts. Of prompts with equal names, only the first becomes a command.
     pub fn new(prompts: Vec<ServerPrompt>) -> Self {
         let mut commands: Vec<TypedPrompt> = Vec::new();
         for prompt in prompts {
@@ -36,7 +36,7 @@ impl TypedPrompts {
         self.0.iter()
     }
 
-    /// Returns the command of this name.
+    /// Returns the command with this name, if there is one.
     pub fn find(&self, name: &str) -> Option<&TypedPrompt> {
         self.0.iter().find(|command| command.name == name)
     }
@@ -52,17 +52,17 @@ impl TypedPrompt {
         Self { name, typed, prompt }
     }
 
-    /// Returns the server's description.
+    /// Returns the server's description of the prompt.
     pub fn about(&self) -> &str {
         &self.prompt.description
     }
 
-    /// True if an argument has to be given.
+    /// True if the prompt has a required argument.
     pub fn needs_arguments(&self) -> bool {
         self.prompt.arguments.iter().any(|argument| argument.required)
     }
 
-    /// Returns the prompt with the typed arguments, in order. The last one takes the rest of the line. The error
+    /// Returns the prompt with the typed arguments, in order. The last argument gets the rest of the line. The error
     /// completes a sentence that begins with the name.
     ///
     /// Fails if an argument is missing, or none is allowed.

@@ -49,8 +49,7 @@ pub enum RightsChange {
 }
 
 impl RightsChange {
-    /// Returns the network access that earlier approvals may not exceed from now on; `None` if the change sets no
-    /// limit.
+    /// Returns the network access that earlier approvals may not exceed from now on; `None` if they are not limited.
     pub const fn network_bound(&self) -> Option<&Network> {
         match self {
             Self::Network { net: net @ (Network::Off | Network::Hosts(_)), .. } => Some(net),

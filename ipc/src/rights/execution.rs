@@ -20,8 +20,7 @@ pub enum Execution {
 pub struct Limits {
     /// Maximum duration of a command in milliseconds.
     pub timeout_ms: u64,
-    /// Maximum number of bytes of a command's output that are kept: its beginning and its end. The rest is only
-    /// counted.
+    /// Maximum bytes of a command's output that are kept, from its beginning and its end. The rest is only counted.
     pub output_bytes: u64,
 }
 

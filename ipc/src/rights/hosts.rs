@@ -17,8 +17,7 @@ const MAX_LABEL: usize = 63;
 /// Maximum number of rules of one list.
 pub const MAX_RULES: usize = 1024;
 
-/// Name of a host: labels of ASCII letters, digits, `-` and `_`, in lower case and without a final dot. Never an
-/// address.
+/// Name of a host, never an address: labels of ASCII letters, digits, `-` and `_`, in lower case, without a final dot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
@@ -98,8 +97,7 @@ impl FromStr for HostName {
     }
 }
 
-/// True if resolvers would take a name that ends in this label for an address: `127.1`, `0x7f000001`, `017700000001`
-/// (`inet_aton(3)`).
+/// True if resolvers take a name that ends in this label for an address (inet_aton(3)): `127.1`, `0x7f000001`.
 fn is_number(label: &str) -> bool {
     let hexadecimal = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
     match hexadecimal {
@@ -128,8 +126,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// One entry of a list: a name, or all names below it, at one port. Written `NAME`, `NAME:PORT`, `*.NAME` or
-/// `*.NAME:PORT`.
+/// Entry of a list of hosts: a name, or all names below it, at one port. `NAME[:PORT]` or `*.NAME[:PORT]`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]

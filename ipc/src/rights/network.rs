@@ -16,8 +16,7 @@ pub enum Network {
     Off,
     /// Outbound TCP and UDP.
     On,
-    /// Outbound TCP to these hosts, by name. An entry is `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`; the default
-    /// port is 443.
+    /// Outbound TCP to these hosts, by name: `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`. The default port is 443.
     Hosts(Hosts),
 }
 

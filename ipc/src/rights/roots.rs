@@ -11,8 +11,7 @@ pub(super) fn within(inner: &[WirePath], outer: &[WirePath]) -> bool {
 }
 
 pub(super) fn roots(mut paths: Vec<WirePath>) -> Vec<WirePath> {
-    // Comparing bytes first is faster, and so is sorting what is already sorted: each start has hundreds of hidden
-    // paths.
+    // Comparing bytes first, and sorting what is already sorted, is fast: each start has hundreds of hidden paths.
     paths.sort();
     paths.dedup_by(|path, root| path.as_bytes().starts_with(root.as_bytes()) && path.is_within(root));
     paths

@@ -100,8 +100,8 @@ impl NamedPlaces<'_> {
     fn names(&self, roots: &[WirePath]) -> Vec<NamedRoot> {
         let rank =
             |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
-        // Project and caches are named even inside another root, but not inside `/`, which includes them, nor inside
-        // the private `/tmp`.
+        // Project and caches are named even inside another root, but not inside `/`, which includes them, or a private
+        // `/tmp`.
         let is_inside = |place: &&WirePath| {
             let holds = |root: &WirePath| {
                 Some(root) != self.temp && root.as_path().parent().is_some() && place.is_within(root)

@@ -20,8 +20,7 @@ pub enum AgentAccess {
     Write,
 }
 
-/// Asks, before its start, for a sub-agent with exactly this access for exactly this task. An answer for the session is
-/// rejected.
+/// Asks to start a sub-agent with exactly this access for exactly this task. An answer for the session is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -30,11 +29,11 @@ pub struct AgentRightsApprovalParams {
     pub conversation_id: ConversationId,
     /// The agent that asks: the parent.
     pub agent: AgentId,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call_id: CallId,
     /// The sub-agent's task, whole; at most 32 KiB.
     pub task: String,
-    /// The sub-agent's role, whose instructions it reads, too.
+    /// The sub-agent's role, if it has one, whose instructions the sub-agent gets as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The access that the parent asks for.
@@ -43,7 +42,7 @@ pub struct AgentRightsApprovalParams {
     pub write: Vec<WirePath>,
     /// The network that the parent asks for.
     pub network: Network,
-    /// All access of the sub-agent, without its own private temp directory.
+    /// All access of the sub-agent except that to its own private temp directory.
     pub rights: Rights,
     /// The part of the access that the parent does not have.
     pub grant: Grant,
@@ -52,12 +51,12 @@ pub struct AgentRightsApprovalParams {
     pub servers: Vec<NamedServer>,
     /// SHA-256 of the task, the role, the servers and the access, in hexadecimal.
     pub digest: String,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that is no answer.
+    /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnAccess>,
 }

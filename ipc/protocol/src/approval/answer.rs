@@ -34,27 +34,27 @@ pub enum ReviewDecision {
         /// Selected hunks or texts, and their digest.
         part: ChangePart,
     },
-    /// No; the agent continues.
+    /// Denied; the agent continues.
     Denied {
-        /// A message to the model.
+        /// A message to the model, if the person wrote one.
         message: Option<String>,
     },
-    /// No, and the turn ends.
+    /// Denied, and the turn ends.
     Abort,
-    /// The form of a server, with values.
+    /// Approved with values: the completed form of an MCP server.
     Filled {
         /// The fields that the person filled in.
         values: FormValues,
     },
-    /// The form of a server is closed without an answer; the agent continues.
+    /// The person closed the form of an MCP server without an answer; the agent continues.
     Cancelled,
 }
 
 impl ReviewDecision {
-    /// A denial without a message.
+    /// A denial without a message to the model.
     pub const DENIED: Self = Self::Denied { message: None };
 
-    /// The decision's name in JSON.
+    /// Returns the decision's name in JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Approved | Self::Filled { .. } => DecisionWord::Approved,
@@ -184,7 +184,7 @@ macro_rules! response {
         pub struct $name {
             /// The decision: approved, once or for longer, or denied.
             pub decision: ReviewDecision,
-            /// The digest of the action; if present, it has to be the request's.
+            /// The digest of the approved action; if present, it must equal the digest in the request.
             pub digest: Option<String>,
         }
 
@@ -244,20 +244,20 @@ macro_rules! answers {
             $response
         })*
 
-        /// Answer to a request, or its absence.
+        /// An answer to a request for an approval, or the reason why there is none.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "type", content = "data", rename_all = "snake_case")]
         pub enum ApprovalAnswer {
             $(#[doc = concat!("An answer to a request for ", $what, ".")] $kind($response),)*
-            /// No valid answer, which counts as a denial.
+            /// There is no valid answer, which counts as a denial.
             Failed {
-                /// The invalid answer, or the reason for its absence.
+                /// The reason why there is no answer, or the fault of an invalid one.
                 cause: String,
             },
         }
 
         impl ApprovalAnswer {
-            /// The decision, if it is an answer.
+            /// Returns the decision, or `None` if there is no valid answer.
             pub const fn decision(&self) -> Option<&ReviewDecision> {
                 match self {
                     $(Self::$kind(response) => Some(&response.decision),)*
@@ -265,7 +265,7 @@ macro_rules! answers {
                 }
             }
 
-            /// Converts the answer to an operation on the request `id`; the error says why it is invalid.
+            /// Converts the answer to an operation on the request `id`. The error says why the answer is invalid.
             pub fn into_op(self, id: ApprovalId) -> Result<Op, String> {
                 match self {
                     $(Self::$kind($response { decision, digest }) => {

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// Prefix of a key that is not UTF-8. Paths of changes are absolute, so none has it.
+/// Prefix of the JSON key for a path that is not UTF-8. Paths of changes are absolute, so no path begins with it.
 const ENCODED: &str = "base64:";
 
-/// Change to one file.
+/// The change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -31,7 +31,7 @@ pub enum FileChange {
         /// The content that is lost; bytes that are not UTF-8 as `\xNN`.
         content: String,
     },
-    /// New content.
+    /// A file with new content, a new path, or both.
     Update {
         /// The change as a unified diff; bytes that are not UTF-8 as `\xNN`.
         unified_diff: String,
@@ -41,7 +41,7 @@ pub enum FileChange {
     },
 }
 
-/// Changes by absolute path, sorted.
+/// Changes of files, sorted by absolute path.
 ///
 /// In JSON an object; a path that is not UTF-8 has the key `base64:…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

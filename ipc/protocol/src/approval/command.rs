@@ -1,4 +1,4 @@
-//! Requests for a command, for the network that a command lacks, and for another run after a denial. They share [`AskedCommand`].
+//! Requests for a command, for the network that it lacks, and for another run after a denial.
 
 use ipc::denial::Denial;
 use ipc::id::{AgentId, CallId, ConversationId};
@@ -27,7 +27,7 @@ macro_rules! command_params {
             pub conversation_id: ConversationId,
             /// The agent that asks.
             pub agent: AgentId,
-            /// The call that it is for.
+            /// The tool call that needs the approval.
             pub call_id: CallId,
             /// The argument vector that will be executed.
             pub command: Vec<String>,
@@ -40,13 +40,13 @@ macro_rules! command_params {
             $($(#[$network_meta])* pub $network: $network_type,)*
             /// SHA-256 of the effect, in hexadecimal.
             pub digest: String,
-            /// The access of the command beyond the permanent one.
+            /// Access that the command gets in addition to the permanent one.
             pub grant: Grant,
             /// The access that the agent has without this approval.
             pub rights: Recorded<RightsSummary>,
-            /// Time for an answer, in milliseconds from the request on.
+            /// Time limit for the answer, in milliseconds after the request.
             pub timeout_ms: u64,
-            /// The agent's reason, in its own words (untrusted).
+            /// The agent's reason in its own words (untrusted), if it gave one.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reason: Option<String>,
             $($(#[$meta])* pub $field: $type,)*
@@ -73,7 +73,7 @@ pub struct AskedCommand {
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call_id: CallId,
     /// The argument vector that will be executed.
     pub command: Vec<String>,
@@ -85,38 +85,36 @@ pub struct AskedCommand {
     pub access: Access,
     /// SHA-256 of the effect, in hexadecimal.
     pub digest: String,
-    /// The access of the command beyond the permanent one.
+    /// Access that the command gets in addition to the permanent one.
     pub grant: Grant,
     /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     pub reason: Option<String>,
 }
 
 command_params! {
     /// Asks to run exactly this command.
     ExecCommandApprovalParams {
-        /// The network that it declares to need.
+        /// The network that the command declares to need, if it declares any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub network: Option<Network>,
     } {
         /// The longest command prefix that could be approved for the session; absent if none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
-        /// Prefixes for the parts of a compound command that no single prefix covers; each could be approved for the
-        /// session.
+        /// Prefixes for the parts of a compound command, if no single prefix covers it; each can be approved alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
-        /// A writable directory that would cover this and more: a separate choice.
+        /// Directory that the scope `grant_root` makes writable for the session; absent if that is no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
-        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that answer is not
-        /// possible.
+        /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
-        /// Prefixes that the user's settings could keep for the project; absent if that is no answer.
+        /// Prefixes that could be kept for the project, in the user's settings; absent if that is no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub in_project: Option<ProjectPrefixes>,
     }
@@ -128,8 +126,7 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent if none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
-        /// Prefixes for the parts of a compound command that no single prefix covers; each could be approved for the
-        /// session.
+        /// Prefixes for the parts of a compound command, if no single prefix covers it; each can be approved alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
     }
@@ -140,17 +137,16 @@ command_params! {
     ///
     /// An answer for the session can have the scope `grant_root` or `network` only.
     DeniedCommandApprovalParams {
-        /// The network that it declares to need.
+        /// The network that the command declares to need, if it declares any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub network: Option<Network>,
     } {
         /// The denial of the command.
         pub denial: Denial,
-        /// The writable directory that could be added for the session: a separate choice.
+        /// Directory that the scope `grant_root` makes writable for the session; absent if that is no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
-        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that answer is not
-        /// possible.
+        /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
     }

@@ -1,4 +1,4 @@
-//! The request for a page of a host that the agent may not reach.
+//! The request to fetch a page from a host that the agent may not reach.
 
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::rights::Grant;
@@ -15,7 +15,7 @@ pub struct FetchApprovalParams {
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call_id: CallId,
     /// The whole URL as it is requested: printable ASCII.
     pub url: String,
@@ -23,11 +23,11 @@ pub struct FetchApprovalParams {
     pub host: String,
     /// SHA-256 of the URL, in hexadecimal.
     pub digest: String,
-    /// The access of the call beyond the permanent one.
+    /// Access that the call gets in addition to the permanent one.
     pub grant: Grant,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -41,7 +41,7 @@ fn between(kind: &str, least: Option<String>, most: Option<String>, of: &str) ->
     }
 }
 
-/// Returns the title of a choice with its value, or the value alone.
+/// Returns the title of a choice with its value, or the value alone if the choice has no title.
 pub fn choice_label(choice: &FormChoice) -> String {
     match &choice.title {
         Some(title) => format!("{title} [{}]", choice.value),
@@ -49,7 +49,7 @@ pub fn choice_label(choice: &FormChoice) -> String {
     }
 }
 
-/// Describes a value: choices by their titles.
+/// Describes the value of a field: choices by their titles, a missing value as `left empty`.
 pub fn value_in_words(field: &FormField, value: Option<&FormValue>) -> String {
     let (FieldKind::Choice { choices, .. } | FieldKind::Choices { choices, .. }) = &field.kind else {
         return match value {

@@ -1,4 +1,4 @@
-//! The request of an MCP server for a completed form, and the check of the values.
+//! The request of an MCP server for a completed form, and the check of the values in the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,36 +19,36 @@ use super::ServerAccess;
 pub struct ServerFormParams {
     /// The session whose agent asks.
     pub conversation_id: ConversationId,
-    /// The agent whose call it is.
+    /// The agent whose call the server carries out.
     pub agent: AgentId,
     /// The call that the server carries out.
     pub call_id: CallId,
     /// Name of the server in the settings.
     pub server: String,
-    /// The tool that was called, by the server's own name for it.
+    /// The called tool, by the server's own name for it.
     pub tool: String,
     /// Access of the server; absent if it is not confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ServerAccess>,
     /// The server's message (untrusted, not sanitised).
     pub message: String,
-    /// The fields, in their order. All texts are the server's.
+    /// The fields, in the server's order. All texts are the server's.
     pub fields: Vec<FormField>,
-    /// SHA-256 of session, agent, call, number of the question, server, words and fields, in hexadecimal.
+    /// SHA-256 of session, agent, call, number of the question, server, message and fields, in hexadecimal.
     pub digest: String,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
     /// The agent's reason: always absent, since the server asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Value of a completed field.
+/// Value of a completed field of a form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[derive(schemars::JsonSchema)]
 pub enum FormValue {
-    /// Yes or no.
+    /// The answer to a question of yes or no.
     YesNo(bool),
     /// A number.
     Number(serde_json::Number),
@@ -61,7 +61,7 @@ pub enum FormValue {
 /// Values of a form by the names of their fields, without empty fields.
 pub type FormValues = BTreeMap<String, FormValue>;
 
-/// Returns the default value of a field.
+/// Returns the default value of a field, if the server gives a valid one.
 pub fn default_of(field: &FormField) -> Option<FormValue> {
     match &field.kind {
         FieldKind::Text { default, .. } | FieldKind::Choice { default, .. } => {
@@ -75,14 +75,15 @@ pub fn default_of(field: &FormField) -> Option<FormValue> {
     }
 }
 
-/// No choice is an empty list if the form permits one, so that the server does not take its default instead.
+/// Returns chosen values as the value of a field. An empty list says that nothing is chosen; without it, the server
+/// would take its default. `None` for an empty list in a field that needs a choice.
 pub fn picked(field: &FormField, values: Vec<String>) -> Option<FormValue> {
     let is_needed =
         matches!(&field.kind, FieldKind::Choices { least, .. } if least.is_some_and(|least| least > 0));
     (!values.is_empty() || !is_needed).then_some(FormValue::List(values))
 }
 
-/// Parses typed text; an empty text is an empty field. The error says how to fill it in.
+/// Parses typed text as a value, and an empty text as an empty field (`None`). The error says how to fill in the field.
 pub fn typed(field: &FormField, text: &str) -> Result<Option<FormValue>, String> {
     if text.trim().is_empty() && !matches!(field.kind, FieldKind::Choices { .. }) {
         return check(field, None).map(|()| None);
@@ -108,14 +109,14 @@ pub fn typed(field: &FormField, text: &str) -> Result<Option<FormValue>, String>
     check(field, Some(&value)).map(|()| Some(value))
 }
 
-/// Default values of a form. The error names the first field without a valid one.
+/// Returns the default values of a form. The error names the first field without a valid default.
 pub fn defaults(fields: &[FormField]) -> Result<FormValues, String> {
     let value = |field: &FormField| Some((field.name.clone(), default_of(field)?));
     let values: FormValues = fields.iter().filter_map(value).collect();
     check_all(fields, &values).map(|()| values)
 }
 
-/// The error says how to fill in the field.
+/// Checks the value of a field, `None` for an empty field. The error says how to fill in the field.
 pub fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
     let Some(value) = value else {
         return if field.required { Err("a value is needed".to_owned()) } else { Ok(()) };
@@ -166,7 +167,7 @@ fn check_list(
     }
 }
 
-/// The error names the first invalid field.
+/// Checks all values of a form. The error names the first invalid field.
 pub fn check_all(fields: &[FormField], values: &FormValues) -> Result<(), String> {
     if let Some(name) = values.keys().find(|name| !fields.iter().any(|field| field.name == **name)) {
         return Err(format!("the form has no field {name:?}"));

@@ -1,4 +1,4 @@
-//! The request for a host that a running command connects to.
+//! The request to let a running command connect to a host.
 
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::rights::{Grant, HostRule, RightsSummary};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Asks about a host beyond the list, while connections of a running command wait.
+/// Asks about a host that is not on the agent's list, while connections of a running command to it wait.
 ///
 /// There is one request for each name and port. `approved` holds until the command ends. With the scope `network`, the
 /// only one for the session, the host joins the list once the command has ended. Without an answer in time the
@@ -25,17 +25,17 @@ pub struct HostApprovalParams {
     pub command: String,
     /// Name that the connecting process has set for itself (untrusted), escaped; empty if unknown.
     pub program: String,
-    /// The host and port.
+    /// The host and port that the command connects to.
     pub host: HostRule,
     /// Hexadecimal SHA-256 of session, agent, worker's generation, number of the question, host and port.
     pub digest: String,
-    /// The access to this host, beyond the permanent one.
+    /// The access to this host, in addition to the permanent one.
     pub grant: Grant,
     /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -12,20 +12,20 @@ use crate::shell_word::shell_word;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ProjectPrefixes {
-    /// One prefix, or one for each part of a compound command. An answer names some or all of them.
+    /// One prefix, or one for each part of a compound command. An answer names some or all of these prefixes.
     pub prefixes: Vec<Vec<String>>,
-    /// The user's settings file, which keeps them in the project's table.
+    /// The user's settings file, which keeps the approved prefixes in the project's table.
     pub file: WirePath,
 }
 
 impl ProjectPrefixes {
-    /// The prefixes in one line, each as typed at a shell.
+    /// Returns the prefixes in one line, each as typed at a shell.
     pub fn words(&self) -> String {
         let words = |words: &Vec<String>| words.iter().map(shell_word).collect::<Vec<_>>().join(" ");
         self.prefixes.iter().map(words).collect::<Vec<_>>().join(" | ")
     }
 
-    /// Returns the answer that keeps all of them.
+    /// Returns the answer that keeps all prefixes.
     pub fn all(&self) -> ReviewDecision {
         let scope = SessionScope::CommandPrefixesInProject(self.prefixes.clone());
         ReviewDecision::ApprovedForSession { scope }

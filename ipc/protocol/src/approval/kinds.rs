@@ -39,7 +39,7 @@ pub(super) use approval_kinds;
 macro_rules! kinds {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
         $constant:ident = $method:literal;)*) => {
-        /// The kind of an approval, which an answer has to fit.
+        /// The kind of an approval. Request and answer must be of the same kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum AskKind {
             $(#[doc = concat!("About ", $what, ".")] $kind,)*
@@ -50,14 +50,14 @@ macro_rules! kinds {
             pub const $constant: &str = $method;
         )*
 
-        /// The methods of all requests of the core.
+        /// The JSON-RPC methods of all requests for an approval.
         pub const SERVER_METHODS: &[&str] = &[$($constant),*];
 
         impl AskKind {
             /// All kinds of approvals.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// The method of its request.
+            /// Returns the JSON-RPC method of requests of this kind.
             pub const fn method(self) -> &'static str {
                 match self {
                     $(Self::$kind => $constant,)*

@@ -13,20 +13,20 @@ use super::{FileChange, FileChanges};
 /// Maximum number of bytes of a file's old, new or edited text, if a part of its change can be approved: 1 MiB.
 pub const MOST_TEXT: usize = 1 << 20;
 
-/// Part of a change of files, as a person was shown it.
+/// The part of a change of files that a person approves, out of the change that was shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ChangePart {
-    /// The files of which something is approved, in the order of their paths. A file that is not named stays as it is.
+    /// The files that change at least in part, in the order of their paths. A file that is not named stays as it is.
     pub files: Vec<FilePart>,
-    /// SHA-256 of the part that was shown, in hexadecimal. It is the one of a text of lines, each with a line feed:
-    /// the digest of the request; then for each file `file H`, with the path's SHA-256, and after it either `hunk H`
-    /// for each approved hunk or `text H`, with the SHA-256 of what was shown.
+    /// SHA-256 of the approved part, in hexadecimal: of a text of lines, each with a line feed. These are the digest of
+    /// the request; then for each file `file H`, with the path's SHA-256, and after it either `hunk H` for each
+    /// approved hunk or `text H`, with the SHA-256 of what was shown.
     pub digest: String,
 }
 
-/// Approved part of the change of one file.
+/// The approved part of the change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -43,13 +43,13 @@ pub enum FilePart {
     Text {
         /// Path of the changed file.
         path: WirePath,
-        /// The whole text that the file has then.
+        /// The whole new text of the file.
         text: String,
     },
 }
 
 impl FilePart {
-    /// The file that it is about.
+    /// Returns the path of the changed file.
     pub const fn path(&self) -> &WirePath {
         match self {
             Self::Hunks { path, .. } | Self::Text { path, .. } => path,
@@ -58,7 +58,8 @@ impl FilePart {
 }
 
 impl ChangePart {
-    /// Returns the part of a change that was shown with this digest; `None` if it names something that was not shown.
+    /// Returns a part of the change `shown`, whose request has the digest `whole`. `None` if a file or hunk was not
+    /// shown.
     pub fn of(whole: &str, shown: &FileChanges, files: Vec<FilePart>) -> Option<Self> {
         let mut lines = format!("{whole}\n");
         for file in &files {
@@ -83,14 +84,13 @@ fn line(word: &str, bytes: &[u8]) -> String {
 }
 
 impl FileChange {
-    /// Returns the hunks of the change as they are shown, each with its line of `@@`. A new or removed file is one
-    /// hunk: its content.
+    /// Returns the hunks as they are shown, each with its line of `@@`. A new or removed file is one hunk: its content.
     pub fn hunks(&self) -> Vec<&str> {
         let diff = match self {
             Self::Add { content } | Self::Delete { content } => return vec![content],
             Self::Update { unified_diff, .. } => unified_diff.as_str(),
         };
-        // The lines of a hunk begin with another sign.
+        // No line inside a hunk begins with `@`.
         let mut at = 0;
         let mut starts = Vec::new();
         for line in diff.split_inclusive('\n') {
@@ -104,17 +104,17 @@ impl FileChange {
     }
 }
 
-/// Bytes of the old text that a hunk replaces, and those of the new text that replace them.
+/// Range of the old text that a hunk replaces, and range of the new text that replaces it, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HunkRange {
-    /// In the old text.
+    /// Range in the old text.
     pub old: Range<usize>,
-    /// In the new text.
+    /// Range in the new text.
     pub new: Range<usize>,
 }
 
-/// Returns the old bytes with the hunks for which `takes` is true, by their index. The ranges are in ascending order; a
-/// range outside its text counts as empty.
+/// Returns the old bytes with those hunks for whose index, from 0, `takes` returns true. The ranges are in ascending
+/// order; a range outside its text counts as empty.
 pub fn merged(old: &[u8], new: &[u8], hunks: &[HunkRange], takes: impl Fn(usize) -> bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(old.len().max(new.len()));
     let mut at = 0;
@@ -139,14 +139,14 @@ pub struct ChangedText {
 }
 
 impl ChangedText {
-    /// Returns the text with the hunks for which `takes` is true, by their index.
+    /// Returns the old text with those hunks for whose index, from 0, `takes` returns true.
     pub fn with(&self, takes: impl Fn(usize) -> bool) -> String {
         let bytes = merged(self.old.as_bytes(), self.new.as_bytes(), &self.hunks, takes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// Texts of the changed files, for a front end in the same process.
+/// Texts of the changed files by path, for a front end in the same process.
 pub type ChangedTexts = BTreeMap<WirePath, ChangedText>;
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
         assert!(empty.hunks().is_empty());
     }
 
-    /// The digest as docs/protocol.md tells a client to make it.
+    /// Computes the digest as docs/protocol.md tells a client to compute it.
     #[test]
     fn the_digest_is_that_of_the_lines_that_the_documentation_names() {
         let text = FilePart::Text { path: "/p/b".into(), text: "mine\n".to_owned() };

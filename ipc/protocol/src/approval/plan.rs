@@ -1,4 +1,4 @@
-//! The request for the execution of a plan.
+//! The request to execute a plan.
 
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
@@ -19,32 +19,31 @@ pub struct PlanApprovalParams {
     pub conversation_id: ConversationId,
     /// The agent that asks: the planner.
     pub agent: AgentId,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call_id: CallId,
     /// The plan's file.
     pub path: WirePath,
-    /// The bytes of the plan.
+    /// The text of the plan file.
     pub markdown: String,
-    /// The plan as it was read from them.
+    /// The plan that was read from `markdown`.
     pub plan: Plan,
-    /// Finished steps, which are not done again.
+    /// Numbers of finished steps, which are not done again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
-    /// All access of the execution, without a private temp directory. Acceptance commands run with it without another
-    /// request.
+    /// All access of the execution, without a private temp directory. Acceptance commands need no further request.
     pub rights: Rights,
-    /// The writable directory of the project's package caches, outside of the project.
+    /// The directory of the project's package caches, outside of the project, if the execution may write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<WirePath>,
-    /// Paths that the plan asks for and that are to be created: access is to their directories.
+    /// Paths in the plan that do not exist yet. The access is to the directories in which they will be created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
     /// The part of the access that the asking agent does not have.
     pub grant: Grant,
-    /// True if the plan asks for the network, which is off in this session and stays off.
+    /// True if the plan asks for the network, which is off in this session and which the approval does not turn on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network_refused: bool,
-    /// MCP servers that the plan lists, whose calls need no further request.
+    /// MCP servers that the plan lists. The execution calls them without a further request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// True if each acceptance command needs a further approval.
@@ -52,9 +51,9 @@ pub struct PlanApprovalParams {
     pub confirms_commands: bool,
     /// SHA-256 of the bytes of the plan, of the access and of the servers' tools, in hexadecimal.
     pub digest: String,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

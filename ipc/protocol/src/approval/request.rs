@@ -35,38 +35,37 @@ pub struct ApplyPatchApprovalParams {
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call_id: CallId,
-    /// Change to each file.
+    /// The change of each file.
     pub file_changes: FileChanges,
-    /// Hexadecimal SHA-256 of the effect with all its bytes: what is approved is what is written.
+    /// SHA-256 of the effect with all its bytes, in hexadecimal. Only the approved bytes are written.
     pub digest: String,
-    /// The access of the call beyond the permanent one.
+    /// Access that the call gets in addition to the permanent one.
     pub grant: Grant,
     /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A writable directory that would cover this and more: a separate choice.
+    /// Directory that the scope `grant_root` makes writable for the session; absent if that is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_root: Option<WirePath>,
-    /// Other calls whose changes are included: one answer decides on all, and none for the session fits.
+    /// Other calls whose changes the request includes. One answer decides on all, and none for the session fits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<CallId>,
-    /// Number of further changes of the same reply that could be shown together with it.
+    /// Number of further changes of the same reply that could be shown together with this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that answer is not
-    /// possible.
+    /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnAccess>,
     /// True if `approved_in_part` is an answer: each file is text of limited size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_part: bool,
-    /// Old and new texts, if a part is an answer. Neither the log nor another process has them.
+    /// Old and new texts of the files, if `in_part` is true. They are neither logged nor sent to another process.
     #[serde(skip)]
     pub texts: Arc<ChangedTexts>,
 }
@@ -85,7 +84,7 @@ pub struct ExternalToolApprovalParams {
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call_id: CallId,
     /// The server that serves the tool.
     pub server: String,
@@ -101,9 +100,9 @@ pub struct ExternalToolApprovalParams {
     pub definition: Option<String>,
     /// SHA-256 of server, tool, arguments, definition and access, in hexadecimal.
     pub digest: String,
-    /// Time for an answer, in milliseconds from the request on.
+    /// Time limit for the answer, in milliseconds after the request.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words (untrusted).
+    /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -111,63 +110,63 @@ pub struct ExternalToolApprovalParams {
 macro_rules! requests {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
         $constant:ident = $method:literal;)*) => {
-        /// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
+        /// A request of the core to its front end for an approval. In JSON `{"method": …, "params": …}`.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum ServerRequest {
             $(#[doc = concat!("For ", $what, ".")] $request($params),)*
         }
 
         impl ServerRequest {
-            /// The kind of approval.
+            /// Returns the kind of approval that the request is for.
             pub const fn kind(&self) -> AskKind {
                 match self {
                     $(Self::$request(_) => AskKind::$kind,)*
                 }
             }
 
-            /// The session whose agent asks.
+            /// Returns the session whose agent asks.
             pub const fn conversation_id(&self) -> &ConversationId {
                 match self {
                     $(Self::$request(params) => &params.conversation_id,)*
                 }
             }
 
-            /// The agent that asks.
+            /// Returns the agent that asks.
             pub const fn agent(&self) -> &AgentId {
                 match self {
                     $(Self::$request(params) => &params.agent,)*
                 }
             }
 
-            /// The call that it is for.
+            /// Returns the tool call that needs the approval.
             pub const fn call_id(&self) -> CallId {
                 match self {
                     $(Self::$request(params) => params.call_id,)*
                 }
             }
 
-            /// The digest of what is approved.
+            /// Returns the digest of the action to be approved.
             pub fn digest(&self) -> &str {
                 match self {
                     $(Self::$request(params) => &params.digest,)*
                 }
             }
 
-            /// Time for an answer, in milliseconds.
+            /// Returns the time limit for the answer, in milliseconds.
             pub const fn timeout_ms(&self) -> u64 {
                 match self {
                     $(Self::$request(params) => params.timeout_ms,)*
                 }
             }
 
-            /// The agent's reason, in its own words (untrusted).
+            /// Returns the agent's reason in its own words (untrusted), if it gave one.
             pub const fn reason(&self) -> Option<&String> {
                 match self {
                     $(Self::$request(params) => params.reason.as_ref(),)*
                 }
             }
 
-            /// The parameters as JSON.
+            /// Returns the parameters as JSON.
             pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
                 match self {
                     $(Self::$request(params) => serde_json::value::to_raw_value(params),)*
@@ -189,7 +188,7 @@ macro_rules! requests {
                 }
             }
 
-            /// Returns the answer in the result of a response to this request.
+            /// Parses the result of a response to this request. The error says why it is no answer.
             pub(crate) fn read_answer(&self, result: &str) -> Result<ApprovalAnswer, String> {
                 match self {
                     $(Self::$request(_) => decode(result).map(ApprovalAnswer::$kind),)*
@@ -212,12 +211,12 @@ macro_rules! requests {
 approval_kinds!(requests);
 
 impl ServerRequest {
-    /// The method of its JSON-RPC form.
+    /// Returns the JSON-RPC method of the request.
     pub const fn method(&self) -> &'static str {
         self.kind().method()
     }
 
-    /// The argument vector of the command, if the request is about one.
+    /// Returns the argument vector of the command, if the request is about one.
     pub fn command(&self) -> Option<&[String]> {
         match self {
             Self::ExecCommandApproval(params) => Some(&params.command),
@@ -233,7 +232,7 @@ impl ServerRequest {
         }
     }
 
-    /// The access of a yes to everything in the turn, if that answer is possible.
+    /// Returns the access that the answer `approved_for_turn` would give, if that answer is possible.
     pub const fn turn(&self) -> Option<&TurnAccess> {
         match self {
             Self::ApplyPatchApproval(params) => params.turn.as_ref(),
@@ -249,7 +248,7 @@ impl ServerRequest {
         }
     }
 
-    /// The change of files of which a part can be approved.
+    /// Returns the change of files, if a part of it can be approved.
     pub fn in_part(&self) -> Option<&ApplyPatchApprovalParams> {
         match self {
             Self::ApplyPatchApproval(params) => Some(params).filter(|params| params.in_part),
@@ -257,7 +256,7 @@ impl ServerRequest {
         }
     }
 
-    /// The prefixes that the user's settings could keep for the project, if that answer is possible.
+    /// Returns the prefixes that the user's settings could keep for the project, if that answer is possible.
     pub const fn in_project(&self) -> Option<&ProjectPrefixes> {
         match self {
             Self::ExecCommandApproval(params) => params.in_project.as_ref(),
@@ -265,7 +264,7 @@ impl ServerRequest {
         }
     }
 
-    /// The requested access beyond the standing one; `None` for a tool that it does not limit.
+    /// Returns the requested access beyond the permanent one. `None` for tools and forms of MCP servers.
     pub const fn grant(&self) -> Option<&Grant> {
         match self {
             Self::ApplyPatchApproval(params) => Some(&params.grant),

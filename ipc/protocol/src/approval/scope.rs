@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Handling of calls beyond the agent's access.
+/// The handling of calls that need more than the agent's access, and the access to the project that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -25,12 +25,12 @@ impl ApprovalMode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Ask, Self::Auto, Self::Deny];
 
-    /// The mode of a word.
+    /// Returns the mode with this name, `None` if there is none.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// The word for it, as on the command line.
+    /// Returns the mode's name, as on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -54,46 +54,46 @@ impl fmt::Display for ApprovalMode {
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SessionScope {
-    /// This exact command with the same access, or any change of exactly these files.
+    /// This exact command with the same access, or any change of exactly the requested files.
     #[default]
     Exact,
     /// Commands that begin with these words: every part of a compound command has to be covered.
     CommandPrefix(Vec<String>),
-    /// Parts of the requested compound command: each of these is the beginning of one.
+    /// Prefixes of the requested compound command's parts, one for each part that is approved.
     CommandPrefixes(Vec<Vec<String>>),
-    /// Some or all of the prefixes in the request's `in_project`, also for later sessions of this project: the user's
-    /// settings keep them.
+    /// Some or all prefixes of the request's `in_project`, also for later sessions of the project: the settings keep
+    /// them.
     CommandPrefixesInProject(Vec<Vec<String>>),
     /// Changes of files whose path, relative to the project, matches this glob.
     PathPattern(String),
-    /// The request's `grant_root`, as a standing right.
+    /// The directory `grant_root` of the request becomes writable, as a permanent right.
     GrantRoot,
-    /// The network, as a standing right.
+    /// The network, as a permanent right.
     Network,
-    /// The unix socket that the request offers, as a standing right.
+    /// The unix socket that the request offers, as a permanent right.
     Socket,
     /// Any call of this tool of a confined server, while its definition and the server's access are unchanged.
     Tool,
-    /// The same, also for later sessions of this project: the user's settings keep it.
+    /// As `tool`, but also for later sessions of this project: the user's settings keep the approval.
     ToolInProject,
-    /// Pages of the requested host. Commands do not reach it.
+    /// Fetching of pages from the requested host, to which commands still may not connect.
     Host,
 }
 
-/// An approval for the session, as it is listed.
+/// An approval for the session, as lists of approvals show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionGrant {
-    /// Id by which it is revoked.
+    /// Id by which the approval can be revoked.
     pub id: GrantId,
     /// The covered calls, in words: `commands that begin with: cargo test`.
     pub covers: String,
-    /// The access of each match beyond the permanent one; absent if each may write exactly its own files.
+    /// Access of each matching call in addition to the permanent one; absent if each may write exactly its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
 }
 
 impl SessionGrant {
-    /// The access of each match beyond the permanent one, in one line.
+    /// Returns, in one line, the access that each matching call gets in addition to the permanent one.
     pub fn given(&self) -> String {
         self.grant.as_ref().map_or_else(|| "write the files that match".to_owned(), ToString::to_string)
     }

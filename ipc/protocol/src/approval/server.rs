@@ -1,4 +1,4 @@
-//! The access of a confined MCP server, for a person.
+//! The access of a confined MCP server, in the form in which a person sees it.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use ipc::path::WirePath;
 use ipc::rights::Network;
 use serde::{Deserialize, Serialize};
 
-/// The access of a confined server, from its own table.
+/// The access of a confined MCP server, from its table in the user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -21,14 +21,14 @@ pub struct ServerAccess {
     pub variables: Vec<String>,
 }
 
-/// A server that a sub-agent or the execution of a plan may call, with the server's own access.
+/// An MCP server that a sub-agent or the execution of a plan may call. The server has its own access, not the agent's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct NamedServer {
     /// Name of the server in the settings.
     pub name: String,
-    /// The tools that may be called, by the server's own names; empty for all.
+    /// The tools that may be called, by the server's own names; empty if all may be called.
     pub tools: Vec<String>,
     /// Access of the server.
     pub access: ServerAccess,

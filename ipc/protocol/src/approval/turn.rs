@@ -1,4 +1,4 @@
-//! The access of a turn in which a person says yes to everything.
+//! The access in a turn for which a person approves everything.
 
 use ipc::path::WirePath;
 use ipc::rights::{Network, RightsSummary};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Access until the end of the turn, which `approved_for_turn` gives. The network is off meanwhile.
+/// Access that `approved_for_turn` gives until the turn ends. The network is off meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct TurnAccess {
-    /// Directories that become writable.
+    /// Directories that become writable until the turn ends.
     pub write: Vec<WirePath>,
     /// All access of the turn's worker.
     pub rights: Recorded<RightsSummary>,
-    /// Network after the turn; `off` if it is off already.
+    /// Network access after the turn; `off` if it is off before the turn as well.
     pub network_after: Network,
-    /// True if commands that do not only read still need an approval, by the settings.
+    /// True if, by the settings, commands that do more than read still need an approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms_commands: bool,
 }

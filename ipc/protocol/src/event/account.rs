@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::{EventKind, TokenUsage};
 use crate::cost::Usd;
 
-/// Tokens and cost of anything: `12.3k in, 94% cached, 1.2k out, $0.08`.
+/// Tokens and cost of one or many requests: `12.3k in, 94% cached, 1.2k out, $0.08`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Tokens of the requests.
+    /// Tokens of the requests and their replies.
     pub usage: TokenUsage,
-    /// The cost, if it is known.
+    /// The whole cost; `None` if the price of some tokens is unknown.
     pub cost: Option<Usd>,
-    /// The known part of the cost; the price of some tokens may be unknown.
+    /// The known part of the cost, which is all of it if `cost` is known.
     #[serde(default)]
     pub known: Usd,
 }
 
 impl Account {
-    /// The account of tokens that cost this.
+    /// Returns the account of tokens with this cost.
     pub const fn of(usage: TokenUsage, cost: Option<Usd>) -> Self {
         let known = match cost {
             Some(cost) => cost,
@@ -29,21 +29,22 @@ impl Account {
         Self { usage, cost, known }
     }
 
-    /// The cost in short form: `$0.08`, `~$0.08` with an estimate in it, `≥ $0.08` if only a part is known.
+    /// Returns the cost in short form: `$0.08`, `~$0.08` with an estimate in it, `≥ $0.08` if only a part is known.
+    /// `None` if nothing is known.
     pub fn money(&self) -> Option<String> {
         let mark = self.usage.mark();
         let at_least = || (self.known > Usd::ZERO).then(|| format!("≥ {mark}{}", self.known));
         self.cost.map(|cost| format!("{mark}{cost}")).or_else(at_least)
     }
 
-    /// Share of the prompts that came from the cache, in percent, rounded down.
+    /// Returns the percentage of prompt tokens that came from the cache, rounded down.
     pub fn hits(&self) -> u128 {
         u128::from(self.usage.cache_read) * 100 / u128::from(self.usage.prompt().max(1))
     }
 }
 
 impl EventKind {
-    /// The account of this event alone; absent of one that asked no model.
+    /// Returns tokens and cost of this event alone, or `None` if the event is no reply of a model.
     pub const fn spent(&self) -> Option<Account> {
         match self {
             Self::AssistantMessage(message) => Some(Account::of(message.usage, message.cost_usd)),
@@ -76,7 +77,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// A number of tokens in few characters: `999`, `1.2k`, `12.3k`, `345k`, `5.6M`.
+/// Returns a number of tokens in few characters: `999`, `1.2k`, `12.3k`, `345k`, `5.6M`.
 pub fn counted(tokens: u64) -> String {
     let tenths = |unit: u64, name| {
         let (whole, tenth) = (tokens / unit, tokens % unit * 10 / unit);
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(sum(&[known, known]).as_deref(), Some("$1.00"));
         assert_eq!(sum(&[known, Account::default()]).as_deref(), Some("$0.50"));
         assert_eq!((sum(&[known, unknown]), sum(&[unknown, known]), sum(&[])), (None, None, None));
-        // What is known stays, with a mark.
+        // The known part is displayed, with a mark.
         assert_eq!(money(&[known, known]).as_deref(), Some("$1.00"));
         assert_eq!(money(&[known, unknown, known]).as_deref(), Some("≥ $1.00"));
         assert_eq!((money(&[unknown]), money(&[])), (None, None));

@@ -1,10 +1,10 @@
-//! The activity of an agent.
+//! The kind of work that an agent does.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of work of an agent: planning or executing.
+/// Kind of work that an agent does: planning or executing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -16,7 +16,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// The word for it.
+    /// Returns the word that stands for the kind in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Plan => "plan",

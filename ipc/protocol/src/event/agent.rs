@@ -1,4 +1,4 @@
-//! Sub-agents: start, end, and their turns at writing.
+//! Events of sub-agents: start, end, and waiting before they write the same files.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::cost::Usd;
 pub struct SubAgentSpawned {
     /// Id of the sub-agent.
     pub agent: AgentId,
-    /// The call of its parent that requested it; absent if the user did.
+    /// The parent's call that requested the sub-agent; absent if the user requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The purpose; absent if that is its parent's.
+    /// The kind of work; absent if it is that of the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// SHA-256 of the plan that it executes, in hexadecimal, if it executes one.
+    /// SHA-256 of the plan that the sub-agent executes, in hexadecimal; absent without a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The number of the plan's first steps that earlier executions have finished.
+    /// Number of first steps of the plan that earlier executions have finished.
     #[serde(default, skip_serializing_if = "are_none")]
     pub finished: u32,
     /// Task in the parent's words.
@@ -36,95 +36,95 @@ pub struct SubAgentSpawned {
     pub role: Option<String>,
     /// Model of the agent.
     pub model: String,
-    /// Trees that it may change besides its own private temp.
+    /// Files and directories, with all below them, that the sub-agent may change besides its private temp directory.
     pub write: Vec<WirePath>,
-    /// The root among them that has the project's package caches.
+    /// The directory in `write` that has the project's package caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<WirePath>,
     /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
-    /// Reach of the network, if it is on.
+    /// Local addresses that the sub-agent may connect to if its network is on.
     pub reach: Reach,
-    /// Unix sockets of other programs that it may reach.
+    /// Unix sockets of other programs that the sub-agent may reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<WirePath>,
-    /// MCP servers that its parent passed on, or whose tools its plan lists.
+    /// Names of the MCP servers that the parent passed on, or whose tools the plan lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
-    /// SHA-256 of its access, in hexadecimal, as its worker's start repeats it.
+    /// SHA-256 of the sub-agent's access, in hexadecimal, as in the event `worker_started` of its worker.
     pub rights_digest: String,
-    /// The part of its access that its parent does not have, and that a person approved.
+    /// The part of the access that the parent does not have, and that a person approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
-    /// Maximum number of replies of its model.
+    /// Maximum number of replies of the sub-agent's model, if it is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
 }
 
-/// The end of a sub-agent: the supervisor's account, then the sub-agent's own words.
+/// The end of a sub-agent: facts from the supervisor, then the sub-agent's own words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SubAgentResult {
     /// Id of the sub-agent.
     pub agent: AgentId,
-    /// The call of its parent that requested it; absent if the user did.
+    /// The parent's call that requested the sub-agent; absent if the user requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The kind of its end.
+    /// The reason for the end.
     pub status: SubAgentStatus,
-    /// A sentence about it, if the status needs one.
+    /// A sentence about the end, if the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Changed files, sorted, at most a thousand: by file tools, or found by comparison if no other agent wrote.
-    /// Without files that git ignores.
+    /// Files that the sub-agent changed, sorted, at most a thousand, without those that git ignores. Comparison of the
+    /// project adds to those that file tools changed, unless another agent wrote at the same time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
-    /// Reason that it may have changed other files too.
+    /// Reason that the sub-agent may have changed other files too; absent if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
     /// Number of all denials; `denied` has the first of them.
     pub denials: u32,
-    /// The first of them, each attempt once.
+    /// The first denials, each attempt once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<Denial>,
-    /// Number of answered requests.
+    /// Number of requests that the model answered.
     pub steps: u32,
     /// Tokens of the agent, without those of sub-agents.
     pub usage: TokenUsage,
-    /// Their price, if the model's prices are known.
+    /// Cost of these tokens, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The time from its start to the end of its last process, in milliseconds.
+    /// Time from the sub-agent's start to the end of its last process, in milliseconds.
     pub duration_ms: u64,
-    /// The steps of the plan that it executed, in their order.
+    /// The steps of the plan that the sub-agent executed, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plan: Vec<StepAccount>,
-    /// Last message, shortened (untrusted).
+    /// The sub-agent's last message, shortened (untrusted).
     pub text: String,
 }
 
-/// The kind of a sub-agent's end.
+/// Reason for the end of a sub-agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SubAgentStatus {
-    /// The turn ended.
+    /// The sub-agent's turn ended.
     Done,
-    /// The turn ended after a denial, and no call succeeded after it.
+    /// The sub-agent's turn ended after a denial, and no call succeeded after the denial.
     Denied,
-    /// The agent made no progress, or its model refused.
+    /// The sub-agent made no progress, or its model refused.
     GaveUp,
-    /// Its steps, or the session's tokens, money or time, are spent.
+    /// A limit of the sub-agent's steps, or of the session's tokens, money or time, was reached.
     Budget,
-    /// The user, or its parent's end, interrupted it.
+    /// The user, or the end of the parent, interrupted the sub-agent.
     Interrupted,
     /// The provider failed.
     Provider,
-    /// The agent never started, or ended by a fault of Bailiwick.
+    /// The sub-agent never started, or ended by a fault of Bailiwick.
     Crashed,
 }
 
 impl SubAgentStatus {
-    /// The word for it, as in JSON.
+    /// Returns the word that stands for the value in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -138,12 +138,12 @@ impl SubAgentStatus {
     }
 }
 
-/// A call that may write waits, since another agent may change the same places.
+/// A call that may write waits, since another agent may change the same files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WriteTurnAwaited {
     /// The call that waits.
     pub call: CallId,
-    /// The agents that it waits for.
+    /// The agents that the call waits for.
     pub holders: Vec<AgentId>,
 }
 
@@ -152,7 +152,7 @@ pub struct WriteTurnAwaited {
 pub struct WriteTurnTaken {
     /// The call that waited.
     pub call: CallId,
-    /// The time that it waited, in milliseconds.
+    /// Time that the call waited, in milliseconds.
     pub waited_ms: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Decisions on requests for an approval.
+//! Events about decisions on requests for an approval.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use crate::approval::{ReviewDecision, TurnAccess};
 /// Decision on a request for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ApprovalAnswered {
-    /// The request; absent if nobody was asked.
+    /// Id of the request; absent if nobody was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ApprovalId>,
-    /// The call that it is for.
+    /// The tool call that needs the approval.
     pub call: CallId,
     /// The decision: approved, once or for longer, or denied.
     pub decision: ReviewDecision,
-    /// Author of the decision.
+    /// Author of the decision, or cause of a denial that nobody decided.
     pub by: DecidedBy,
-    /// Fault of the answer, or reason for its absence.
+    /// Fault of the answer, or reason why there is none; absent for a valid answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The part that is carried out; absent unless the change was approved in part.
@@ -28,12 +28,12 @@ pub struct ApprovalAnswered {
     pub in_part: Option<AppliedPart>,
 }
 
-/// Part of a change that is carried out instead of the whole.
+/// The part of a change that is carried out instead of the whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AppliedPart {
     /// SHA-256 of the part as an effect with all its bytes, in hexadecimal.
     pub effect: String,
-    /// Number of hunks from which some were chosen.
+    /// Number of all hunks in the files from which hunks were chosen.
     pub hunks: usize,
     /// The hunks that were left out, by file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -69,12 +69,12 @@ impl fmt::Display for AppliedPart {
     }
 }
 
-/// A yes of the user to everything in a turn.
+/// The user's approval of everything in a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnAllowed {
-    /// The call that was asked about.
+    /// The call whose request the user answered so.
     pub call: CallId,
-    /// The access until the turn ends.
+    /// The access until the end of the turn.
     pub access: TurnAccess,
 }
 
@@ -119,13 +119,13 @@ impl fmt::Display for TurnAllowanceEnd {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum DecidedBy {
-    /// The user, by an answer that fits the request.
+    /// The user, by an answer that matches the request.
     User,
-    /// The user: the command is their own, and no call of the model's.
+    /// The user: the command is the user's own, and no call of the model.
     OwnCommand,
-    /// An approval of the user for the session.
+    /// An approval for the session that the user gave earlier.
     SessionGrant(GrantId),
-    /// The user's configuration.
+    /// A rule in the user's settings.
     Configuration,
     /// Nobody answered in time.
     Deadline,

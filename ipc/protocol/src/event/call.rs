@@ -1,4 +1,4 @@
-//! Facts about a tool call for an editor: its kind, its paths, its changes of files.
+//! Data about a tool call for an editor: its kind, its paths, its changes of files.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,32 +25,32 @@ pub enum ToolKind {
     Think,
     /// The call fetches something from outside.
     Fetch,
-    /// Anything else.
+    /// The call does anything else.
     #[default]
     Other,
 }
 
-/// A place that a call is about.
+/// A file or directory that a call is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Location {
     /// The file or directory, absolute.
     pub path: WirePath,
-    /// The line, from 1.
+    /// Number of the line, from 1, if the call is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
 }
 
-/// A change of a file that a call made: of the whole file, or of the lines of a long one that changed.
+/// A change of a file by a call: the texts of the whole file or, if it is long, of the lines that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileDiff {
     /// The file, absolute.
     pub path: WirePath,
-    /// The number of the first line of both texts, from 1; absent if it is not known.
+    /// Number of the first line of both texts, from 1; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
-    /// The text before; absent for a new file.
+    /// The text before the change; absent for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
-    /// The text after.
+    /// The text after the change.
     pub new_text: String,
 }

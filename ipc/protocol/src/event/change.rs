@@ -1,4 +1,4 @@
-//! Files that changed.
+//! Changes of files, in events.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// A changed path that the host runs or reads later.
+/// A changed path that programs of the host run or read later, and the outcome of its restoration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RestoredPlace {
-    /// The place: relative to the project, or absolute where it lies outside.
+    /// The changed path: relative to the project, or absolute if it is outside.
     pub path: WirePath,
-    /// The change that was found.
+    /// The kind of change that was found.
     pub what: PlaceChange,
-    /// Present path of a file that was moved aside: moved back and named with `--write`, it is accepted.
+    /// New path of a file that was moved aside. If the user moves it back and names it with `--write`, it is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<WirePath>,
-    /// Reason that the file could not be moved aside and was removed, or that it was not restored.
+    /// Reason that the file could not be moved aside and was removed, or that it was not restored; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// True if it could be neither restored nor moved aside, and lost its permissions instead.
+    /// True if the path could be neither restored nor moved aside, and lost its permissions instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
-    /// True if the former state is restored.
+    /// True if the former state of the path is restored.
     pub restored: bool,
 }
 
 impl RestoredPlace {
-    /// The change, and the present path of its result, as a phrase.
+    /// Returns a phrase about the change, and the new path of a file that was moved aside.
     pub fn phrase(&self) -> String {
         let Self { what, moved_to, error, closed, restored, .. } = self;
         match (moved_to, error) {
@@ -48,7 +48,7 @@ impl RestoredPlace {
     }
 }
 
-/// A change of a place that the host runs or reads later.
+/// A change of a path that programs of the host run or read later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -59,31 +59,31 @@ pub enum PlaceChange {
     Changed,
     /// Removal of the path.
     Removed,
-    /// The directory that holds it was moved away.
+    /// A parent directory of the path was moved away.
     #[serde(alias = "moved away")]
     MovedAway,
-    /// A directory was filled with more files than are looked at.
+    /// A directory was filled with more files than are checked.
     #[serde(alias = "filled with files")]
     Crowded,
-    /// Something appeared in a git directory that git does not have.
+    /// Something appeared in a git directory that is no part of such directories.
     #[serde(alias = "no part of a git directory")]
     NoPartOfGit,
-    /// Something that is not a file came in the place of one.
+    /// Something that is not a file replaced a file.
     #[serde(alias = "not a file")]
     NotAFile,
-    /// The file leads git elsewhere, or to a program, when an operation continues.
+    /// The file makes git use another directory, or run a program, when a merge or rebase continues.
     #[serde(alias = "makes git use another directory or run a program when a merge or rebase continues")]
     LeadsElsewhere,
     /// Git does not accept the configuration.
     #[serde(alias = "no configuration that git accepts")]
     BadConfiguration,
-    /// Other users could have written there.
+    /// Permissions let other users write to the path.
     Permissions,
-    /// Changed keys of a configuration; an empty list means a changed order.
+    /// Names of the changed keys of a git configuration; empty if only the order changed.
     Keys(Vec<String>),
-    /// Commands that were added to a paused operation of git.
+    /// Commands that were added to a paused operation of git, which would run them.
     Commands(Vec<String>),
-    /// The phrase of an older schema.
+    /// The phrase with which logs of an older schema describe a change.
     #[serde(untagged)]
     #[schemars(skip)]
     Unstructured(String),
@@ -119,12 +119,12 @@ impl fmt::Display for PlaceChange {
     }
 }
 
-/// A file whose content, type or permissions differ between two looks at the project.
+/// A file whose content, type or permissions differ between two scans of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangedFile {
     /// The file, relative to the project.
     pub path: WirePath,
-    /// The way in which it changed.
+    /// The way in which the file changed.
     pub change: ChangeKind,
 }
 
@@ -139,6 +139,6 @@ pub enum ChangeKind {
     Deleted,
     /// Changed content or mode.
     Modified,
-    /// New name: the file has the content of a removed one.
+    /// The file has the content of a removed one, whose path this is.
     RenamedFrom(WirePath),
 }

@@ -1,4 +1,4 @@
-//! A context that becomes too long, and its replacement.
+//! Events about a context that becomes too long, and about the new context that replaces it.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use crate::cost::Usd;
 /// A context is about to be summarised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CompactionStarted {
-    /// The reason for it.
+    /// Reason for summarising the context.
     pub cause: CompactionCause,
-    /// About how many tokens the next prompt would have.
+    /// Estimated number of tokens of the next prompt.
     pub tokens: u64,
     /// Maximum number of tokens of a prompt and its reply together.
     pub window: u64,
@@ -21,15 +21,15 @@ pub struct CompactionStarted {
 /// A new context has begun: the model gets nothing of the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContextCompacted {
-    /// The reason for it.
+    /// Reason for the new context.
     pub cause: CompactionCause,
     /// The author of the summary.
     pub summary: SummaryFrom,
-    /// About how many tokens the next prompt would have had.
+    /// Estimated number of tokens that the next prompt would have had.
     pub tokens_before: u64,
-    /// About how many tokens the new context begins with.
+    /// Estimated number of tokens that the new context begins with.
     pub tokens_after: u64,
-    /// Tokens of the summary.
+    /// Tokens of the request for the summary and of its reply.
     pub usage: TokenUsage,
     /// Cost of the summary, if the prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct ContextCompacted {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum CompactionCause {
-    /// The next prompt would not leave enough tokens for a reply and its results.
+    /// The next prompt would not leave enough tokens for a reply and the results of its calls.
     Limit,
     /// The provider said that the prompt is too long.
     Overflow,
@@ -58,11 +58,11 @@ pub enum CompactionCause {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SummaryFrom {
-    /// The model, asked at the end of the conversation.
+    /// The model, at the end of the whole conversation.
     Conversation,
-    /// The model, asked about a shortened record of the conversation.
+    /// The model, from a shortened record of the conversation.
     Record,
-    /// No model: only facts that need no model were carried over.
+    /// Nobody: only facts that need no model were carried over.
     Nobody,
 }
 

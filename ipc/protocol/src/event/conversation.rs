@@ -1,4 +1,4 @@
-//! Beginning of a session, results of a turn, and the ends of both.
+//! Events about the start of a session, the replies of a model, and the ends of turns and sessions.
 
 use crate::error_code::ErrorCode;
 use ipc::path::WirePath;
@@ -17,20 +17,20 @@ pub struct SessionStarted {
     pub version: String,
     /// Root directory of the project.
     pub project: WirePath,
-    /// The activity of its first agent.
+    /// The kind of work that the session's first agent does.
     pub activity: Activity,
-    /// The approval mode at the start; `mode_changed` follows each change.
+    /// The approval mode at the start. The event `mode_changed` reports each change.
     pub mode: ApprovalMode,
     /// The model's name.
     pub model: String,
     /// The provider's name, as in the settings.
     pub provider: String,
-    /// The address of the model's server. Absent in older logs.
+    /// The address of the model's server. Absent in logs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Access without any approval.
+    /// Access that the agent has without any approval.
     pub rights: Recorded<RightsSummary>,
-    /// True if the session was started by an earlier run.
+    /// True if the session continues after an earlier run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
 }
@@ -45,7 +45,7 @@ pub struct ModelChanged {
     /// True if the conversation continues in a new context, which has its messages, tool calls and results, but no
     /// thinking, signatures and blocks of the provider's own tools.
     pub new_context: bool,
-    /// Maximum number of tokens of a prompt of the next model and its reply together. Absent in older logs.
+    /// Maximum number of tokens of a prompt and its reply together, for the next model. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
 }
@@ -62,9 +62,9 @@ pub struct AssistantMessage {
     pub content: Vec<Box<RawValue>>,
     /// The model's reason to stop.
     pub stop_reason: String,
-    /// The tokens of the reply.
+    /// The tokens of the prompt and the reply.
     pub usage: TokenUsage,
-    /// True if the number of tokens is, at least in part, our estimate. Providers do not count an interrupted reply.
+    /// True if at least a part of the tokens is estimated, since providers do not count an interrupted reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// The cost, if the model's prices are known.
@@ -79,14 +79,14 @@ pub struct TokenUsage {
     pub input: u64,
     /// Prompt tokens that were written to the cache.
     pub cache_creation: u64,
-    /// The part of them that is kept for an hour instead of five minutes.
+    /// The part of `cache_creation` that is kept for an hour instead of five minutes.
     #[serde(default)]
     pub cache_creation_1h: u64,
     /// Prompt tokens that were read from the cache.
     pub cache_read: u64,
     /// Tokens of the reply.
     pub output: u64,
-    /// The estimated part of all these tokens, of interrupted replies.
+    /// The estimated part of all these tokens; providers do not count an interrupted reply.
     #[serde(default, skip_serializing_if = "is_none")]
     pub estimated: u64,
 }
@@ -97,17 +97,17 @@ const fn is_none(tokens: &u64) -> bool {
 }
 
 impl TokenUsage {
-    /// All tokens of the prompt.
+    /// Returns the number of all tokens of the prompt.
     pub const fn prompt(&self) -> u64 {
         self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
     }
 
-    /// The sign before estimated numbers.
+    /// Returns the sign before displayed numbers: `~` if a part is estimated.
     pub const fn mark(&self) -> &'static str {
         if self.estimated == 0 { "" } else { "~" }
     }
 
-    /// All tokens.
+    /// Returns the number of all tokens of prompt and reply.
     pub const fn total(&self) -> u64 {
         self.prompt().saturating_add(self.output)
     }
@@ -132,21 +132,21 @@ pub struct TurnFinished {
     /// A sentence for people, if the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Number of answered requests.
+    /// Number of requests that the model answered.
     pub steps: u32,
-    /// The turn's tokens.
+    /// Tokens of all requests in the turn.
     pub usage: TokenUsage,
     /// The cost, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// Duration in milliseconds.
+    /// Duration of the turn in milliseconds.
     pub duration_ms: u64,
 }
 
 /// The end of a session, with the totals of all its agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunResult {
-    /// Exit code that `bailiwick exec` ends with for this reason.
+    /// Exit code of `bailiwick exec` for this reason.
     pub exit_code: u8,
     /// The reason why the agent stopped; `message` has the details, if there are any.
     pub reason: EndReason,
@@ -156,24 +156,24 @@ pub struct RunResult {
     /// The stable code of the error, if the message has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCode>,
-    /// Reason that the first worker's tier is not `full`, if the best was requested.
+    /// Reason that the first worker's tier is not `full`, if the best tier was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// Promises of the sandbox that this kernel does not enforce.
+    /// Parts of the sandbox that this kernel does not enforce, one sentence each.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
-    /// The model's last words.
+    /// The model's last message.
     pub text: String,
-    /// The answer as JSON, if the run has a schema and the answer fits it.
+    /// The answer as JSON, if the run has a schema for answers and the answer fits the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
-    /// Number of answered requests.
+    /// Number of requests that the model answered.
     pub steps: u32,
-    /// Tokens in all.
+    /// Tokens of all agents of the session.
     pub usage: TokenUsage,
     /// The cost, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// Duration in milliseconds.
+    /// Duration of the run in milliseconds.
     pub duration_ms: u64,
 }

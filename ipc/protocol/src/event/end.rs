@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum EndReason {
-    /// The model ended its turn.
+    /// The model ended its turn without a tool call.
     Done,
-    /// The model made no progress.
+    /// The model made no progress, and was stopped.
     GaveUp,
-    /// The model said nothing, and called nothing, also when it was asked once more.
+    /// The model answered with neither text nor a tool call, also when it was asked once more.
     NothingSaid,
-    /// The model wrote a tool call as text, which its server did not read, also when it was asked once more.
+    /// The model wrote a tool call as text, which its server did not recognise, also when it was asked once more.
     CallAsText,
-    /// The answer did not fit the schema that the run was given, also when the model was asked once more.
+    /// The answer did not fit the schema of the run, also when the model was asked once more.
     SchemaUnmet,
-    /// The steps are spent.
+    /// The limit of steps is reached.
     StepLimit,
-    /// The tokens are spent.
+    /// The limit of tokens is reached.
     TokenLimit,
-    /// The money is spent.
+    /// The limit of costs is reached.
     CostLimit,
-    /// The time is spent.
+    /// The limit of time is reached.
     TimeLimit,
     /// The model refused.
     Refusal,
     /// The context window is full.
     ContextFull,
-    /// The model ended its turn after a denial, and nothing succeeded since.
+    /// The model ended its turn after a denial, and no call succeeded after the denial.
     #[serde(rename = "denied")]
     DeniedAtEnd,
     /// The user answered a request for an approval by ending the turn.
@@ -39,7 +39,7 @@ pub enum EndReason {
     /// The provider failed.
     #[serde(rename = "provider_error")]
     Provider,
-    /// The user interrupted it.
+    /// The user interrupted the turn.
     Interrupted,
     /// The user ended the session.
     Closed,
@@ -47,7 +47,7 @@ pub enum EndReason {
     Terminated,
     /// The session's terminal is gone.
     HungUp,
-    /// The machine has no worker for it; no model was asked.
+    /// No worker could be started on this machine, so no request was sent to a model.
     NoSandbox,
     /// Bailiwick itself failed.
     #[serde(rename = "internal_error")]
@@ -79,7 +79,7 @@ impl EndReason {
         Self::Internal,
     ];
 
-    /// The exit code of a headless run that ends so.
+    /// Returns the exit code of a headless run that ends for this reason.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Done | Self::Closed => 0,
@@ -103,7 +103,7 @@ impl EndReason {
         }
     }
 
-    /// The word for it, as in JSON.
+    /// Returns the word that stands for the value in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -141,38 +141,38 @@ impl fmt::Display for EndReason {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum WorkerEnd {
-    /// The run has ended.
+    /// The run ended, and the worker with it.
     RunOver,
-    /// Normal exit.
+    /// The worker exited by itself.
     Exited {
         /// Exit code.
         code: i32,
     },
-    /// A signal ended it.
+    /// A signal ended the worker.
     Signalled {
         /// The signal's number.
         signal: i32,
     },
-    /// A signal ended its broker, and with that the worker.
+    /// A signal ended the worker's broker, and thereby the worker.
     BrokerSignalled {
         /// The signal's number.
         signal: i32,
     },
-    /// Killed, because it broke the protocol.
+    /// The worker was killed because it broke the protocol.
     ProtocolBroken {
-        /// The message that is not allowed.
+        /// Description of the message that was not allowed.
         violation: String,
     },
-    /// Killed, because the gateway to its hosts ended.
+    /// The worker was killed because its gateway ended.
     GatewayGone,
-    /// Killed, because it answered no call in time.
+    /// The worker was killed because it answered no call in time.
     Silent,
-    /// The wait for its end failed.
+    /// The supervisor could not wait for the end of the worker.
     NotWaitedFor {
-        /// The error.
+        /// The error of the wait.
         error: String,
     },
-    /// Its reader ended.
+    /// The supervisor's reader of the worker's messages ended.
     ReaderGone,
 }
 

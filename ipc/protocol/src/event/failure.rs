@@ -1,22 +1,22 @@
-//! Kinds of failures of a model's reply, and the parts of a conversation that a failure is about.
+//! Kinds of failures of a model's reply, and the parts of a conversation that a request leaves out after a failure.
 
 use serde::{Deserialize, Serialize};
 
 use super::word::words;
 
-/// A part of the conversation that a provider rejects: later requests leave it out.
+/// A part of the conversation that a provider rejects, and that later requests leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum LeftOut {
     /// The model's thinking so far, with signatures and blocks of the provider's own tools.
     Thinking,
-    /// The contents of the message with this index: its pictures or its thinking, or all of it.
+    /// The contents of the message with this index: its pictures, its thinking, or the whole message.
     Message(u32),
 }
 
 words! {
-    /// Reason that a reply is missing or incomplete: the API's word, or Bailiwick's.
+    /// Reason that a reply is missing or incomplete, as a word of the API or of Bailiwick.
     pub enum FailureKind {
         /// The server failed.
         Api = "api_error",
@@ -26,9 +26,9 @@ words! {
         Billing = "billing_error",
         /// The request was cancelled.
         Cancelled = "cancelled",
-        /// Another request is in the way.
+        /// The request conflicts with another one.
         Conflict = "conflict_error",
-        /// No connection.
+        /// The connection to the server failed.
         Connection = "connection",
         /// The conversation is longer than the model's window.
         ContextLengthExceeded = "context_length_exceeded",
@@ -40,17 +40,17 @@ words! {
         NotFound = "not_found_error",
         /// The server is overloaded: a later attempt may work.
         Overloaded = "overloaded_error",
-        /// The key may not do this.
+        /// The key does not permit the request.
         Permission = "permission_error",
-        /// Too many requests.
+        /// The server received too many requests.
         RateLimit = "rate_limit_error",
         /// The request is larger than the server takes.
         RequestTooLarge = "request_too_large",
-        /// The server gave up.
+        /// The server did not complete the reply within its own time limit.
         ServerTimeout = "timeout_error",
-        /// The time ran out without a reply.
+        /// No reply came within Bailiwick's time limit.
         Timeout = "timeout",
-        /// The reply broke off.
+        /// The reply ended before it was complete.
         TruncatedStream = "truncated_stream",
     }
 }

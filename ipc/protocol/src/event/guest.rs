@@ -13,98 +13,98 @@ use super::{HostUse, WorkerEnd};
 words! {
     /// The task of a guest, a helper process in a separate sandbox.
     pub enum GuestRole {
-        /// It connects to hosts by name, for a worker or another guest.
+        /// The guest connects to hosts by name, for a worker or another guest.
         Gateway = "gateway",
-        /// It gets one page for its agent.
+        /// The guest fetches one page for its agent.
         Fetch = "fetch",
-        /// It has a server of MCP as its child.
+        /// The guest runs an MCP server as its child.
         McpServer = "mcp_server",
     }
 }
 
-/// A guest that is ready, and verified from outside.
+/// A guest is ready, and the supervisor has verified its confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestStarted {
     /// The number of the guest among those of its agent in this run.
     pub guest: GuestId,
-    /// Its part in the session.
+    /// The task of the guest.
     pub kind: GuestRole,
     /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The worker that it connects for, and ends with.
+    /// The worker for which the gateway connects, and with which it ends; absent for other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Generation>,
-    /// The guest that it connects for, and ends with.
+    /// The guest for which the gateway connects, and with which it ends; absent for other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<GuestId>,
-    /// The call that it was started for.
+    /// The call for which the guest was started, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// Process id of the guest.
     pub pid: u32,
-    /// The tier that this machine can enforce.
+    /// The tier that confines the guest.
     pub tier: Tier,
     /// The Landlock ABI in force.
     pub landlock_abi: u32,
-    /// Number of Landlock rules.
+    /// Number of Landlock rules that confine the guest.
     pub rules: u32,
     /// Access that the sandbox allows the guest.
     pub rights: RightsSummary,
-    /// The hosts in its task, to which its own program limits its connections, if its access has the whole network.
+    /// Hosts to which the guest's own program limits its connections, if the access includes the whole network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Names of the variables that it gets in addition to those of every program.
+    /// Names of the environment variables that the guest gets in addition to those of every program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
     /// SHA-256 of the access, in hexadecimal.
     pub rights_digest: String,
     /// Hexadecimal SHA-256 of the access and of the kernel rules that enforce it.
     pub ruleset_digest: String,
-    /// Promises of the sandbox that this kernel does not enforce.
+    /// Parts of the access that this kernel does not enforce, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
-    /// From its start to its first report, in microseconds.
+    /// Time from the guest's start to its first report, in microseconds.
     pub startup_us: u64,
 }
 
-/// A guest is gone, with all its descendants.
+/// A guest has ended, with all its descendants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestEnded {
-    /// The number that its start has.
+    /// The number of the guest in its event `guest_started`.
     pub guest: GuestId,
     /// The reason why it ended.
     pub reason: GuestEnd,
-    /// Its account, as far as it is known.
+    /// Counts of the guest's work, as far as they are known.
     #[serde(default)]
     pub totals: GuestTotals,
-    /// The hosts that it connected to, or could not, with all counts.
+    /// The hosts that the guest connected to, or failed to connect to, with all counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
 }
 
-/// The account of a guest.
+/// Counts of a guest's work. An absent count is unknown, or does not apply to this kind of guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestTotals {
-    /// Number of calls that it was given, for a server.
+    /// Number of calls that an MCP server was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
-    /// Number of connections that it made, if it makes any.
+    /// Number of connections that the guest made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
-    /// Bytes that it sent to hosts.
+    /// Number of bytes that the guest sent to hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
-    /// Bytes that it received from hosts.
+    /// Number of bytes that the guest received from hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// Number of system calls that its sandbox denied.
+    /// Number of system calls that the guest's sandbox denied.
     #[serde(default)]
     pub denials: u64,
 }
 
 impl GuestTotals {
-    /// Adds the counts of another account; counts that are unknown in both stay unknown.
+    /// Returns the sum with other counts; counts that are unknown in both stay unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -120,7 +120,7 @@ impl GuestTotals {
         }
     }
 
-    /// Adds the connections of these uses.
+    /// Returns these counts with connections and bytes from the uses of hosts.
     #[must_use]
     pub fn with_hosts(self, hosts: &[HostUse]) -> Self {
         let sum = |count: fn(&HostUse) -> u64| Some(hosts.iter().map(count).fold(0, u64::saturating_add));
@@ -138,37 +138,37 @@ impl GuestTotals {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum GuestEnd {
-    /// It did what it was started for: fetched its page, or described its server.
+    /// The guest has done its task: it fetched its page, or described its server.
     Finished,
-    /// Its worker, the guest that it connects for, or its agent has ended.
+    /// The guest's worker, its agent, or the guest that it connects for has ended.
     OwnerEnded,
-    /// The access of its agent changed, so that its worker was replaced.
+    /// The access of the guest's agent changed, so that the agent's worker was replaced.
     RightsChanged,
-    /// Nobody needed it any more: its call or its start was ended.
+    /// The guest was not needed any more: its call ended, or its start was cancelled.
     Closed,
-    /// Killed, because it was not done in time.
+    /// The guest was killed, because it did not finish in time.
     Late,
-    /// Its process ended before its task did.
+    /// The guest's process ended before its task did.
     Died {
-        /// The end of its process.
+        /// The end of the guest's process.
         status: WorkerEnd,
     },
-    /// It could not go on with its task, and said so.
+    /// The guest reported that it could not continue its task.
     Failed {
         /// The reason, partly in words of a server.
         failure: String,
     },
-    /// Killed, because it broke the protocol.
+    /// The guest was killed, because it broke the protocol.
     Violation {
-        /// The message that is not allowed.
+        /// Description of the message that was not allowed.
         violation: String,
     },
-    /// Killed with the process of the session, as a later run found.
+    /// The guest was killed with the process of the session, as a later run found.
     CutOff,
 }
 
 impl GuestEnd {
-    /// True if nobody wanted this end.
+    /// True if the guest ended by a fault, and not because it was done, ended or cut off.
     pub const fn is_failure(&self) -> bool {
         match self {
             Self::Late | Self::Died { .. } | Self::Failed { .. } | Self::Violation { .. } => true,
@@ -223,7 +223,7 @@ impl fmt::Display for GuestStarted {
 }
 
 impl GuestStarted {
-    /// The access in one line: paths and network, hosts that its program respects, and variables.
+    /// Returns the access in one line: paths and network, hosts that the guest's program accepts, and variables.
     pub fn access(&self) -> String {
         let hosts = self.hosts.as_ref().map(|hosts| format!(" · the program connects only to {hosts}"));
         let variables =
@@ -233,7 +233,7 @@ impl GuestStarted {
 }
 
 words! {
-    /// The difference between a server's tools and those of the session's earlier runs.
+    /// The difference between an MCP server's tools and those of the session's earlier runs.
     pub enum PinChange {
         /// The session uses tools of this server for the first time.
         First = "first",
@@ -244,16 +244,16 @@ words! {
     }
 }
 
-/// The tools of a server, as the user approved them before the session, or as the server describes them.
+/// The tools of an MCP server, as the user approved them before the session, or as the server describes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolPinned {
     /// The server's name in the settings.
     pub server: String,
     /// SHA-256 of the server's table and of the definitions of all its tools, in hexadecimal.
     pub digest: String,
-    /// Number of its tools.
+    /// Number of the server's tools.
     pub tools: u64,
-    /// The difference from earlier tools.
+    /// The difference from the tools of earlier runs.
     pub change: PinChange,
 }
 

@@ -28,9 +28,9 @@ pub enum EventKind {
     SessionStarted(SessionStarted),
     /// The agent has this system prompt and these tools from now on.
     PromptFixed(PromptFixed),
-    /// The user said something.
+    /// The user sent a message to the agent.
     UserMessage {
-        /// The text itself.
+        /// The text of the message.
         text: String,
         /// The pictures before the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,9 +45,9 @@ pub enum EventKind {
     },
     /// A request was sent to the model.
     ModelRequested {
-        /// The step of this run, from 1.
+        /// Number of the step in this run, from 1. Each step is one reply of the model.
         step: u32,
-        /// The attempt at this step, from 1.
+        /// Number of the attempt at this step, from 1.
         attempt: u32,
     },
     /// A reply of the model was complete.
@@ -58,7 +58,7 @@ pub enum EventKind {
         kind: FailureKind,
         /// Description of the failure, for people.
         message: String,
-        /// True if a part of the reply had arrived: it is void, and not in the conversation.
+        /// True if a part of the reply had arrived. That part is not in the conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         discarded: bool,
         /// Time until the next attempt in milliseconds; absent if there is none.
@@ -74,27 +74,27 @@ pub enum EventKind {
     ContextCompacted(ContextCompacted),
     /// A tool call is about to be carried out.
     ToolCallStarted {
-        /// The id that the session gave the call; it is also the id in its other events.
+        /// Id that the session gave the call, by which other events name it.
         call: CallId,
-        /// The model's id of it.
+        /// The model's id of the call.
         tool_use: ToolUseId,
         /// Name of the tool as the model wrote it; it may be one that no tool has.
         name: String,
         /// Kind of work that the tool does, by the names of ACP.
         #[serde(default)]
         kind: ToolKind,
-        /// The places that its arguments name.
+        /// The files and directories that the arguments name.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         locations: Vec<Location>,
         /// The arguments, exactly as the model wrote them.
         #[schemars(with = "serde_json::Value")]
         input: Box<RawValue>,
     },
-    /// A tool call ended, one way or another.
+    /// A tool call ended: it succeeded, failed, was denied or was interrupted.
     ToolCallFinished {
-        /// The id that the session gave the call; it is also the id in its other events.
+        /// Id that the session gave the call, by which other events name it.
         call: CallId,
-        /// The model's id of it.
+        /// The model's id of the call.
         tool_use: ToolUseId,
         /// The final status.
         status: ToolCallStatus,
@@ -105,48 +105,48 @@ pub enum EventKind {
         explanation_bytes: Option<u64>,
         /// Duration in milliseconds.
         duration_ms: u64,
-        /// The changes of files that it made by the file tools.
+        /// The changes of files that the call made by the file tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         diffs: Vec<FileDiff>,
-        /// True if its changes are left out, since they are too large or no text.
+        /// True if `diffs` leaves out the call's changes, since they are too large or no text.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         diffs_left_out: bool,
-        /// The pictures that the model is shown with it.
+        /// The pictures that the model gets with the result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// Something was beyond the agent's access.
+    /// An operation was denied, because the agent's access does not include it.
     Denied {
-        /// The call that tried it; absent for a process that outlived its call, or was ended with it.
+        /// The call that tried the operation; absent for a process that outlived its call, or was ended with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// The denied act, the reason, and how to allow it.
+        /// The denied operation, the reason, and the way to allow it.
         #[serde(flatten)]
         denial: Denial,
-        /// Access without any approval.
+        /// Access that the agent has without any approval.
         rights: Recorded<RightsSummary>,
     },
     /// Somebody is asked if a call may exceed the agent's access.
     ApprovalRequested {
-        /// The id that the answer names.
+        /// Id of the request, which the answer repeats.
         id: ApprovalId,
-        /// The request as it was shown.
+        /// The request, as it was shown.
         request: Box<ServerRequest>,
     },
     /// A request for an approval is decided, with the author and the reason.
     ApprovalAnswered(ApprovalAnswered),
-    /// An approval reaches further than its call, until the session ends or it is revoked.
+    /// An approval holds for more than its call: until the session ends or the user revokes it.
     GrantAdded(SessionGrant),
     /// An approval for the session ended.
     GrantRevoked {
         /// The id from `grant_added`.
         id: GrantId,
     },
-    /// The user said yes to everything in the turn of a call.
+    /// The user approved everything in the turn of a call.
     TurnAllowed(TurnAllowed),
-    /// The access of a whole turn has ended; the earlier access follows.
+    /// The access that the user gave for a whole turn has ended; the earlier access holds again.
     TurnAllowanceEnded {
-        /// The reason for it.
+        /// The reason for the end.
         cause: TurnAllowanceEnd,
     },
     /// The approval mode changed: the handling of calls that need more than the permanent access.
@@ -156,41 +156,41 @@ pub enum EventKind {
     },
     /// Another model answers from now on.
     ModelChanged(ModelChanged),
-    /// A worker is ready, and verified from outside.
+    /// A worker is ready, and the supervisor has verified its confinement.
     WorkerStarted(WorkerStarted),
-    /// The access changed: the earlier worker has ended with all descendants, and this one serves.
+    /// The access changed: the earlier worker has ended with all descendants, and a new one serves.
     RightsChanged(RightsChanged),
-    /// A worker is gone.
+    /// A worker has ended.
     WorkerEnded {
         /// The generation of the worker that ended.
         generation: Generation,
         /// The end of its run, the exit status or signal of its process, or the fault for which it was killed.
         reason: Recorded<WorkerEnd>,
     },
-    /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their bytes
-    /// at its end.
+    /// Hosts that an agent connected to by name, or tried to: each at the first time, and all of a worker's hosts with
+    /// their bytes at the end of the worker.
     HostsUsed {
         /// The generation of the worker.
         generation: Generation,
-        /// The uses, counted since the start of the worker.
+        /// The uses of hosts, counted since the start of the worker.
         uses: Vec<HostUse>,
     },
-    /// A guest is ready, and verified from outside.
+    /// A guest is ready, and the supervisor has verified its confinement.
     GuestStarted(Box<GuestStarted>),
-    /// A guest is gone: one for each that started, before the end of what it belonged to.
+    /// A guest has ended: one event for each that started, before the end of the worker or agent that it belonged to.
     GuestEnded(GuestEnded),
-    /// The tools of a server that the session goes by, or a difference of the started server from them.
+    /// The tools of an MCP server that the user approved, or a difference of the started server from them.
     ToolPinned(ToolPinned),
-    /// A worker broke the protocol and was killed for it.
+    /// A worker broke the protocol, and was killed for it.
     ProtocolViolation {
         /// The generation of the worker that was killed.
         generation: Generation,
         /// The message that was not allowed, in a phrase of the supervisor.
         violation: String,
     },
-    /// Something that a person should know.
+    /// Information that a person should have.
     Notice {
-        /// Word for programs; `message` is for people.
+        /// Kind of the notice, for programs; `message` is for people.
         code: NoticeCode,
         /// A sentence for people.
         message: String,
@@ -199,48 +199,48 @@ pub enum EventKind {
     SubAgentSpawned(SubAgentSpawned),
     /// A sub-agent has ended with its last process.
     SubAgentResult(SubAgentResult),
-    /// A call waits for another agent's turn at writing to end.
+    /// A call that may write waits until another agent does not write any more.
     WriteTurnAwaited(WriteTurnAwaited),
     /// A call that waited for other agents continues.
     WriteTurnTaken(WriteTurnTaken),
     /// A plan was written to its file.
     PlanCreated(Box<PlanCreated>),
-    /// A plan may be executed.
+    /// A plan may be executed: it was approved.
     PlanApproved(PlanApproved),
-    /// A step of a plan has come further.
+    /// The status of a step of a plan changed.
     PlanStepStatus(PlanStepStatus),
     /// The list of tasks that an agent keeps changed.
     TasksUpdated(TasksUpdated),
     /// A change of a file that the host runs later was reverted.
     Restored {
-        /// The call after which it was found; absent at the end of the run.
+        /// The call after which the change was found; absent at the end of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
         /// Other calls that ran since the previous check: one of them may have made the change.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beside: Vec<AgentCall>,
-        /// Each place with its change, and the outcome of its restoration.
+        /// The changed paths, each with its change and the outcome of the restoration.
         places: Vec<RestoredPlace>,
     },
     /// Files changed between two checks of the project, by any program.
     FilesChanged(FilesChanged),
-    /// Files, the conversation or both were taken back to a message of the user's.
+    /// Files, the conversation or both were restored as of a message of the user.
     Rewound(Rewound),
-    /// The change of the project's files since the session began.
+    /// The files of the project that changed since the session began.
     ChangeSet {
-        /// The files, in order.
+        /// The changed files, in order.
         files: Vec<ChangedFile>,
         /// Path of the patch, if one was requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patch: Option<WirePath>,
     },
-    /// The agent rests; another message of the user may follow. Headless runs have [`Result`](Self::Result) instead.
+    /// The agent's turn ended; the user may send another message. Headless runs have [`Result`](Self::Result) instead.
     TurnFinished(TurnFinished),
     /// The end of a run: its last event.
     Result(RunResult),
 }
 
-/// Compares JSON text, since raw text has no other equality.
+/// Compares events by their JSON text, since raw JSON cannot be compared otherwise.
 impl PartialEq for EventKind {
     fn eq(&self, other: &Self) -> bool {
         match (serde_json::to_string(self), serde_json::to_string(other)) {
@@ -259,7 +259,7 @@ pub enum ToolCallStatus {
     Completed,
     /// The call failed.
     Failed,
-    /// The call needed more than the access.
+    /// The call needed more access than the agent has.
     Denied,
     /// The call was interrupted: by the user, a time-out, or the end of its worker.
     Interrupted,

@@ -1,4 +1,4 @@
-//! The form of an event in JSON: the envelope first, then the kind's own `type` and `data`.
+//! Serialises an event as JSON: the envelope first, then `type` and `data` of its kind.
 
 use ipc::id::{AgentId, ConversationId, EventId};
 use serde::{Deserialize, Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 
-/// First fields of an event's JSON; those of its kind follow.
+/// The first fields of an event's JSON. The fields of the event's kind follow.
 #[derive(Serialize)]
 struct EventLine<'a> {
     v: u32,

@@ -57,7 +57,7 @@ pub use ipc::tool::Ignored;
 /// The version of the event schema; it changes whenever a field does.
 pub const SCHEMA: u32 = 7;
 
-/// The oldest version that is still read: fields that are absent there have a default meaning.
+/// The oldest version that can still be read. Fields that events of this version do not have get a default value.
 pub const OLDEST_SCHEMA: u32 = 3;
 
 /// A line of the session log: an event, its place in the log, and its agent.
@@ -65,30 +65,30 @@ pub const OLDEST_SCHEMA: u32 = 3;
 pub struct SessionEvent {
     /// Position in the log.
     pub id: EventId,
-    /// The event that it follows from; absent for the first one.
+    /// The event that this one follows; absent for the first event.
     pub parent: Option<EventId>,
     /// Time of the recording in milliseconds since the epoch.
     pub time_ms: u64,
     /// The session to which the event belongs.
     pub session: ConversationId,
-    /// The agent that it concerns.
+    /// The agent that the event is about.
     pub agent: AgentId,
     /// The agent that started `agent`; absent if no agent did.
     pub parent_agent: Option<AgentId>,
-    /// The process that reported it. Only the supervisor's own reports are trusted.
+    /// The process that reported the event. Only the supervisor's own reports are trusted.
     pub observed_by: ObservedBy,
-    /// The event itself.
+    /// Kind and data of the event.
     pub kind: EventKind,
 }
 
-/// Observer of an event.
+/// The process that reported an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum ObservedBy {
     /// The supervisor itself.
     Supervisor,
-    /// A remote broker, by its report.
+    /// A broker, by its report.
     Broker,
     /// A worker, by its message.
     Worker,

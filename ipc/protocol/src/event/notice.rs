@@ -3,23 +3,23 @@
 use super::word::words;
 
 words! {
-    /// Kind of a notice. Front ends act on this code alone; the sentence is for people.
+    /// Kind of a notice. Front ends act on this code alone; the sentence of the notice is for people.
     pub enum NoticeCode {
         /// The answer does not fit the schema of the run: the model is asked once more.
         AnswerMisfit = "answer_misfit",
-        /// An answer to a request for an approval does not count.
+        /// An answer to a request for an approval has no effect.
         ApprovalIgnored = "approval_ignored",
-        /// The user took back what was approved.
+        /// The user revoked approvals.
         ApprovalsWithdrawn = "approvals_withdrawn",
-        /// The model wrote a tool call as text: it was not run.
+        /// The model wrote a tool call as text, which was not run.
         CallAsText = "call_as_text",
         /// The session continues as a copy of another one, whose events come before this.
         Copied = "copied",
         /// The change set is incomplete or missing.
         ChangeSet = "change_set",
-        /// A command of the user's own was not run.
+        /// A command of the user was not run.
         CommandNotRun = "command_not_run",
-        /// A requested summary comes later.
+        /// A requested summary of the context is made later.
         CompactionQueued = "compaction_queued",
         /// A text was too long for the context.
         ContextCut = "context_cut",
@@ -31,19 +31,19 @@ words! {
         FormDeclined = "form_declined",
         /// The session was imported: everything before this event came from elsewhere.
         Imported = "imported",
-        /// The provider did not accept the reply that was interrupted.
+        /// The provider did not accept the interrupted reply, which was left out.
         InterruptedReplyDropped = "interrupted_reply_dropped",
         /// A message was too long, and not sent.
         MessageTooLong = "message_too_long",
         /// Another model answers from now on.
         ModelChanged = "model_changed",
-        /// The model may not be changed so.
+        /// The model cannot be changed to the requested one, or not at this time.
         ModelRefused = "model_refused",
-        /// The model is this one already.
+        /// The requested model is the present one already.
         ModelUnchanged = "model_unchanged",
-        /// More denials than are logged.
+        /// There were more denials than are logged.
         MoreDenied = "more_denied",
-        /// A message names an agent that is not at work.
+        /// A message is for an agent that does not exist or has ended.
         NoAgent = "no_agent",
         /// The project's instructions were not read.
         NoInstructions = "no_instructions",
@@ -61,7 +61,7 @@ words! {
         PlanRefused = "plan_refused",
         /// The agent has no worker.
         NoWorker = "no_worker",
-        /// The conversation was not cleared.
+        /// The conversation could not be cleared.
         NotCleared = "not_cleared",
         /// An approval for the session was not added.
         NotAdded = "not_added",
@@ -75,7 +75,7 @@ words! {
         SessionsDeleted = "sessions_deleted",
         /// A remark about the settings.
         Settings = "settings",
-        /// A place that the host acts on could not be looked at.
+        /// A path that programs of the host run or read later could not be checked.
         Tripwire = "tripwire",
     }
 }

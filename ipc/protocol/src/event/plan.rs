@@ -1,4 +1,4 @@
-//! Plans: files, approvals, and the progress of their steps.
+//! Events about plans: files, approvals, and the progress of their steps.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::plan::{Plan, StepStatus};
 /// A plan was written to its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanCreated {
-    /// The call that wrote it, or whose plan a person edited.
+    /// The call that wrote the plan, or whose plan a person edited.
     pub call: CallId,
     /// File of the plan in the state directory.
     pub path: WirePath,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub digest: String,
-    /// The author of these bytes.
+    /// The author of the plan's bytes.
     pub author: PlanAuthor,
     /// The text of the plan file.
     pub markdown: String,
-    /// The plan as it was read from them.
+    /// The plan that was read from `markdown`.
     pub plan: Plan,
 }
 
@@ -36,7 +36,7 @@ pub struct PlanCreated {
 pub enum PlanAuthor {
     /// The agent that plans.
     Planner,
-    /// A person, who edited it.
+    /// A person, who edited the plan.
     Person,
     /// An earlier session, or the author of the plan's file.
     Earlier,
@@ -45,44 +45,44 @@ pub enum PlanAuthor {
 /// A plan may be executed: its execution begins with exactly these bytes and this access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanApproved {
-    /// The call that wrote it; absent if it was approved before the session began.
+    /// The call that wrote the plan; absent if the plan was approved before the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// File of the plan.
     pub path: WirePath,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub digest: String,
-    /// Trees that its execution may change besides a private temp directory.
+    /// Files and directories, with all below them, that the execution may change besides a private temp directory.
     pub write: Vec<WirePath>,
-    /// The network of its execution.
+    /// Network access of the execution.
     pub net: Network,
-    /// The neighbourhood that it leads to, if it is on.
+    /// Local addresses that the execution may connect to if the network is on.
     pub reach: Reach,
-    /// The MCP servers that it lists, with the access that the approval showed.
+    /// The MCP servers that the plan lists, with the access that the approval showed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// Author of the decision.
     pub by: DecidedBy,
-    /// The bytes, if no event `plan_created` of this session has them.
+    /// The bytes of the plan, if no event `plan_created` of this session has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub markdown: Option<String>,
 }
 
-/// A step of a plan has come further.
+/// The status of a step of a plan changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanStepStatus {
     /// The number of the step, from 1.
     pub step: u32,
     /// Title of the plan.
     pub title: String,
-    /// The status before.
+    /// The status before the change.
     pub from: StepStatus,
-    /// The status after.
+    /// The status after the change.
     pub to: StepStatus,
-    /// A note: the agent's claim, or the supervisor's reason.
+    /// The agent's claim about the step, or the supervisor's reason for the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The outcomes of its acceptance commands, if they were run for this.
+    /// The outcomes of the step's acceptance commands, if they were run for this status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
     /// Files of the project that changed since the previous step's report, sorted, at most a thousand. If the project
@@ -91,7 +91,7 @@ pub struct PlanStepStatus {
     pub files: Vec<WirePath>,
 }
 
-/// The progress of a step, when the agent that executes its plan has ended.
+/// The progress of a step at the end of the agent that executes the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepAccount {
     /// The number of the step, from 1.
@@ -100,34 +100,34 @@ pub struct StepAccount {
     pub title: String,
     /// Status of the step when the execution ended.
     pub status: StepStatus,
-    /// The last note on the step: the agent's claim, or the supervisor's reason.
+    /// The last claim of the agent about the step, or the supervisor's last reason for the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The outcomes of its acceptance commands, when they were run last.
+    /// The outcomes of the step's acceptance commands in their last run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
-    /// Files of the project that changed with it, in order.
+    /// Files of the project that changed with the step, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
 }
 
-/// The outcome of an acceptance command, as the supervisor saw it.
+/// The outcome of an acceptance command, as the supervisor observed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AcceptanceOutcome {
-    /// The call that ran it.
+    /// The call that ran the command.
     pub call: CallId,
     /// The acceptance command of the step, as the plan has it.
     pub command: String,
-    /// True if it ended with exit status 0.
+    /// True if the command ended with exit status 0.
     pub passed: bool,
-    /// The end of it, in a phrase: `exit status 1`.
+    /// The end of the command, as a phrase: `exit status 1`.
     pub ended: String,
-    /// Duration in milliseconds.
+    /// Duration of the command in milliseconds.
     pub duration_ms: u64,
 }
 
 impl AcceptanceOutcome {
-    /// The outcome without its duration, so that equal outcomes have equal lines: `passed: cargo test · exit status 0`.
+    /// Returns the outcome without duration, the same for equal outcomes: `passed: cargo test · exit status 0`.
     pub fn without_time(&self) -> String {
         let word = if self.passed { "passed" } else { "failed" };
         format!("{word}: {} · {}", self.command, self.ended)
@@ -135,7 +135,7 @@ impl AcceptanceOutcome {
 }
 
 impl PlanAuthor {
-    /// The word for it, as in JSON.
+    /// Returns the word that stands for the value in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Planner => "planner",
@@ -189,7 +189,7 @@ impl fmt::Display for PlanStepStatus {
     }
 }
 
-/// Displays the first names: `src/a.rs, src/b.rs and 3 more`.
+/// Displays the first names and the number of the others: `src/a.rs, src/b.rs and 3 more`.
 struct Files<'a>(&'a [WirePath]);
 
 impl fmt::Display for Files<'_> {

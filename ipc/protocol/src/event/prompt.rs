@@ -1,4 +1,4 @@
-//! The beginning of every request of an agent.
+//! System prompt and tools, with which every request of an agent begins.
 
 use std::fmt;
 
@@ -10,29 +10,29 @@ use ipc::id::EventId;
 /// The system prompt and the tools of an agent's next requests. A continued session sends the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PromptFixed {
-    /// The system prompt. Absent where an earlier event has it.
+    /// The system prompt. Absent if the event `same_as` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// The tools, in the order in which the model reads about them. None where an earlier event has them.
+    /// The tools, in the order in which the model reads about them. Empty if the event `same_as` has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<RecordedTool>,
-    /// The event that has the same prompt and the same tools in full.
+    /// The earlier event that has the same prompt and the same tools in full, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<EventId>,
-    /// Cause of a new context that starts here. It keeps messages, calls and results; thinking, signatures and blocks of
-    /// the provider's own tools are left out.
+    /// Cause of the new context that starts here, if one does. It keeps messages, calls and results, but no thinking,
+    /// signatures and blocks of the provider's own tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_context: Option<NewContext>,
 }
 
-/// A tool as the model read about it.
+/// A tool, as the model reads about it.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RecordedTool {
     /// Name of the tool.
     pub name: String,
     /// Description for the model.
     pub description: String,
-    /// The JSON schema of its arguments, byte for byte.
+    /// The JSON schema of the tool's arguments, byte for byte.
     #[schemars(with = "serde_json::Value")]
     pub input_schema: Box<RawValue>,
 }
@@ -56,11 +56,11 @@ impl Eq for RecordedTool {}
 pub enum NewContext {
     /// Another model, or another provider, answers.
     Model,
-    /// The same model at another address.
+    /// The same model answers at another address.
     Server,
-    /// A tool of the earlier runs is not offered any more: its name.
+    /// A tool of earlier runs, with this name, is not offered any more.
     Tool(String),
-    /// The prompt comes from elsewhere: the session was imported.
+    /// The session was imported, so its prompt was made elsewhere.
     Imported,
 }
 

@@ -54,7 +54,7 @@ struct Read {
     observed_by: Option<ObservedBy>,
     r#type: Option<String>,
     kind: Option<EventKind>,
-    /// Content that came before the type.
+    /// The member `data`, if it came before `type`.
     content: Option<Box<RawValue>>,
 }
 
@@ -96,7 +96,7 @@ impl Read {
         }
     }
 
-    /// Fails for another version, whose other fields may have any meaning.
+    /// Fails for a line of another schema version, whose other fields may have another meaning.
     fn check_version<E: Error>(&self) -> Result<(), E> {
         match self.v {
             Some(OLDEST_SCHEMA..=SCHEMA) => Ok(()),
@@ -128,7 +128,7 @@ impl Read {
         let kind = match (self.kind, self.content) {
             (Some(kind), _) => kind,
             (None, Some(content)) => {
-                // The tag has to stand before the content: only then is raw JSON inside it handed on raw.
+                // The tag must come before the content, since serde keeps raw JSON inside the content only then.
                 let tag = serde_json::to_string(&tag).map_err(E::custom)?;
                 let line = format!("{{\"type\":{tag},\"data\":{}}}", content.get());
                 serde_json::from_str(&line).map_err(E::custom)?
@@ -172,7 +172,7 @@ fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Deserialiser of a kind from its tag, which was read already, and the content that follows in the map.
+/// Deserialises a kind from its tag, which was read already, and from the content that follows in the map.
 struct TaggedEvent<'a, A> {
     tag: &'a str,
     map: &'a mut A,

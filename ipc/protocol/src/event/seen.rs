@@ -1,4 +1,4 @@
-//! Changes of files between two checks of the project, whoever made them.
+//! Changes of files that any program made between two checks of the project.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use super::{ChangeKind, FileDiff};
 /// The files that changed between two scans of the project, without changes that diffs of tool calls report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FilesChanged {
-    /// The files, in order.
+    /// The changed files, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SeenChange>,
-    /// The number of other files that changed: too many to be listed.
+    /// Number of further changed files, which are too many to be listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
-    /// True if an earlier run was cut off during a turn: changes without an author may be its calls'.
+    /// True if an earlier run was cut off during a turn. Its calls may have made the changes that have no author.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     /// Files and directories that git ignores, which are not checked.
@@ -31,29 +31,28 @@ pub struct FilesChanged {
 pub struct SeenChange {
     /// The file, relative to the project.
     pub path: WirePath,
-    /// The way in which it changed.
+    /// The way in which the file changed.
     pub change: ChangeKind,
-    /// The calls that may have made it, as a rule one; empty if it was the user or another program.
+    /// Calls that may have made the change, mostly one; empty if the user or another program made it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<AgentCall>,
-    /// The kind of its content.
+    /// The kind of the file's content.
     pub content: SeenContent,
-    /// The permission bits before and after, if they differ.
+    /// The permission bits before and after the change, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<[u32; 2]>,
-    /// The number of added lines.
+    /// Number of added lines.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub added: u64,
-    /// The number of removed lines.
+    /// Number of removed lines.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub removed: u64,
-    /// Texts before and after; absent if the content is no text, unchanged or too long. The text of a link is its
-    /// target.
+    /// Texts before and after; absent if the content is no text, unchanged or too long. A link's text is its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<FileDiff>,
 }
 
-/// The kind of a changed content.
+/// The kind of a changed file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -64,7 +63,7 @@ pub enum SeenContent {
     Binary,
     /// The target of a symbolic link.
     Link,
-    /// A content that was not kept: too large, or unreadable.
+    /// Content that was not kept, because it is too large or unreadable.
     NotKept,
 }
 
@@ -73,7 +72,7 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Displays `forgot.txt +1, new · call 2 of agent 1`.
+/// Displays a changed file, its lines and the author: `forgot.txt +1, new · call 2 of agent 1`.
 impl fmt::Display for SeenChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path)?;

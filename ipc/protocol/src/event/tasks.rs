@@ -5,25 +5,25 @@ use std::fmt;
 use ipc::id::CallId;
 use serde::{Deserialize, Serialize};
 
-/// The name of the tool that changes the list, which front ends show instead of its calls.
+/// The name of the tool that changes the list. Front ends show the list instead of the tool's calls.
 pub const UPDATE_TASKS: &str = "update_tasks";
 
 /// A changed list of an agent's tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TasksUpdated {
-    /// The call that changed it; absent if a rewind or an empty conversation did.
+    /// The call that changed the list; absent if a rewind or a cleared conversation did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The tasks in their order; none if there is no list.
+    /// The tasks, in their order; empty if there is no list.
     pub tasks: Vec<ListedTask>,
 }
 
 /// A task of the list that an agent keeps of its own work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ListedTask {
-    /// The model's description of it.
+    /// The model's description of the task.
     pub text: String,
-    /// Its state, as the model says.
+    /// Progress of the task, as the model claims it.
     pub state: TaskState,
 }
 
@@ -31,22 +31,22 @@ pub struct ListedTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// It is not begun.
+    /// The task is not begun.
     Pending,
     /// The agent works on it.
     InProgress,
-    /// It is done.
+    /// The task is done.
     Done,
 }
 
 impl TasksUpdated {
-    /// True if something is left to do.
+    /// True if a task of the list is not done.
     pub fn is_open(&self) -> bool {
         self.tasks.iter().any(|task| task.state != TaskState::Done)
     }
 }
 
-/// Displays one line: `tasks 2/5 · now: Keep the line of each token`. Its words are the model's.
+/// Displays one line: `tasks 2/5 · now: Keep the line of each token`. The name of the task is the model's text.
 impl fmt::Display for TasksUpdated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.tasks.is_empty() {

@@ -12,7 +12,7 @@ pub struct UnknownEvent {
     v: u32,
     /// Position in the log.
     pub id: EventId,
-    /// Type of the event.
+    /// The event that this one follows; absent for the first event.
     #[serde(default)]
     pub parent: Option<EventId>,
     /// Type of the event.
@@ -20,7 +20,7 @@ pub struct UnknownEvent {
 }
 
 impl UnknownEvent {
-    /// `None` if this version knows the type, or not the schema.
+    /// Reads a line of a log. `None` if this version knows the type of the event, or does not know its schema.
     pub fn read(line: &[u8]) -> Option<Self> {
         let event: Self = serde_json::from_slice(line).ok()?;
         let is_unknown = (OLDEST_SCHEMA..=SCHEMA).contains(&event.v) && !is_event_type(&event.r#type);

@@ -1,6 +1,6 @@
-//! Words in events that other versions, or servers, may extend.
+//! Enums of words in events. Other versions, or servers, may use further words.
 
-/// Makes an enum of words. In JSON it is the word; an unknown one is kept as `Other`.
+/// Makes an enum of words. In JSON each value is its word; an unknown word is kept as `Other`.
 macro_rules! words {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -15,7 +15,7 @@ macro_rules! words {
             /// The words that this version knows.
             pub const KNOWN: &[&str] = &[$($word),+];
 
-            /// The word.
+            /// Returns the word.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)+

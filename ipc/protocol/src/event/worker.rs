@@ -1,4 +1,4 @@
-//! Workers, and the access that they start with.
+//! Events about workers, and the access with which they start.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Recorded;
 
-/// A worker that is ready.
+/// A worker is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerStarted {
-    /// Number of the worker within its agent: each replacement has a higher one.
+    /// Number of the worker among those of its agent. Each replacement has a higher number.
     pub generation: Generation,
     /// Process id of the worker.
     pub pid: u32,
-    /// The tier that this machine can enforce.
+    /// The tier that confines the worker.
     pub tier: Tier,
     /// The Landlock ABI in force.
     pub landlock_abi: u32,
-    /// Number of Landlock rules.
+    /// Number of Landlock rules that confine the worker.
     pub rules: u32,
     /// The access that the worker is confined to.
     pub rights: Recorded<RightsSummary>,
@@ -28,32 +28,32 @@ pub struct WorkerStarted {
     pub rights_digest: String,
     /// SHA-256 of the access and of the kernel rules that enforce it, in hexadecimal.
     pub ruleset_digest: String,
-    /// Purpose of a one-shot worker: one effect, after which it ends.
+    /// The effect for which a one-shot worker was started; absent for other workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_shot: Option<OneShot>,
     /// Reason that the tier is not `full`, if the best was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// Promises of the sandbox that this kernel does not enforce.
+    /// Parts of the access that this kernel does not enforce, one sentence each.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
-    /// From spawning to `Ready`, in microseconds.
+    /// Time from the start of the process to the message `Ready`, in microseconds.
     pub startup_us: u64,
 }
 
-/// Effect of a one-shot worker.
+/// The effect of a one-shot worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneShot {
-    /// The call that it belongs to; absent if it wrote files of a rewind, whose `rewound` event follows.
+    /// The call of the effect; absent for files of a rewind, whose `rewound` event follows.
     #[serde(default, deserialize_with = "some_call", skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Access beyond the permanent access.
+    /// Access that the one-shot worker has in addition to the permanent access.
     pub grant: Recorded<Grant>,
     /// SHA-256 of the effect, in hexadecimal.
     pub effect_digest: String,
 }
 
-/// Earlier versions wrote a rewind as call 0.
+/// Logs of earlier versions have call 0 for a rewind.
 fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
     Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
 }
@@ -68,7 +68,7 @@ pub struct HostUse {
     /// Name that the connecting process gave itself: any text, empty if it is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
-    /// The address of the first connection.
+    /// The address of the first connection, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// Number of connections that were made.
@@ -76,12 +76,12 @@ pub struct HostUse {
     /// Number of connections that were not made, or ended by the gateway.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u64,
-    /// The reason for the last of them.
+    /// The reason for the last failure, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Bytes to the host, of connections that have ended.
+    /// Number of bytes to the host, of connections that have ended.
     pub sent: u64,
-    /// Bytes from the host, of connections that have ended.
+    /// Number of bytes from the host, of connections that have ended.
     pub received: u64,
 }
 
@@ -90,7 +90,7 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// One line for people: `curl reached pypi.org:443 · 2 connections · 120 bytes sent, 3000 received`.
+/// Displays one line for people: `curl reached pypi.org:443 · 2 connections · 120 bytes sent, 3000 received`.
 impl fmt::Display for HostUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, program, connections, failure, sent, received, .. } = self;
@@ -111,10 +111,10 @@ impl fmt::Display for HostUse {
     }
 }
 
-/// A change of the access of an agent, and the worker that has the new one.
+/// A change of an agent's access, and the worker that has the new access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RightsChanged {
-    /// The first incarnation under the new access.
+    /// Generation of the first worker with the new access.
     pub generation: Generation,
     /// Process id of the worker.
     pub pid: u32,

@@ -17,7 +17,7 @@ pub struct ListAgentsResponse {
     pub agents: Vec<AgentInfo>,
 }
 
-/// An agent of a conversation, by the events so far.
+/// An agent of a conversation, as the events so far describe it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -27,36 +27,36 @@ pub struct AgentInfo {
     /// Parent of the agent; absent for an agent that is not a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// The task that its parent gave it.
+    /// The task that the parent gave the agent; absent without a parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// Model of the agent.
     pub model: String,
-    /// The access of its worker; absent before the first one has started.
+    /// The access of the agent's worker; absent before its first worker has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<RightsSummary>,
-    /// The work that the agent does now, or its end.
+    /// The work that the agent does now, if any.
     pub state: AgentState,
-    /// The kind of its end, once it has ended.
+    /// The reason for a sub-agent's end; absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<SubAgentStatus>,
-    /// The calls that are open.
+    /// The calls of the agent that are open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OpenCall>,
-    /// The guests that run, and the last that have ended.
+    /// The guests of the agent that run, and the last that have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestInfo>,
-    /// The number of whole replies of its model.
+    /// Number of complete replies of the agent's model.
     pub steps: u64,
     /// Tokens of the agent, without those of its sub-agents.
     pub usage: TokenUsage,
-    /// Their price, if the model's prices are known.
+    /// Cost of these tokens, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The beginning of its last turn, in milliseconds since 1970; absent before the first.
+    /// Start of the agent's last turn, in milliseconds since 1970; absent before the first turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ms: Option<u64>,
-    /// The end of that turn; absent while it runs.
+    /// End of the agent's last turn, in milliseconds since 1970; absent while the turn runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
 }
@@ -66,14 +66,14 @@ pub struct AgentInfo {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum AgentState {
-    /// No turn runs.
+    /// No turn of the agent runs.
     #[default]
     AtRest,
     /// The model's reply is awaited or arrives.
     Model,
     /// Calls run.
     Calls,
-    /// A call waits for your answer.
+    /// A call waits for an approval.
     Approval,
     /// A call that may write waits for another agent.
     WriteTurn,
@@ -86,7 +86,7 @@ pub enum AgentState {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct OpenCall {
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
     /// Name of the tool.
     pub name: String,
@@ -99,34 +99,34 @@ pub struct OpenCall {
 pub struct GuestInfo {
     /// Number of the guest among those of its agent in this run.
     pub guest: GuestId,
-    /// Its part in the session.
+    /// The task of the guest.
     pub kind: GuestRole,
     /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The worker that it connects for.
+    /// The worker for which a gateway connects; absent for other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Generation>,
-    /// The guest that it connects for.
+    /// The guest for which a gateway connects; absent for other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<GuestId>,
-    /// The call that it was started for.
+    /// The call for which the guest was started, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The access that its sandbox enforces.
+    /// Access that the sandbox allows the guest.
     pub rights: RightsSummary,
-    /// The hosts that its program respects, if its access includes the whole network.
+    /// Hosts to which the guest's own program limits its connections, if the access includes the whole network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// The time of its start, in milliseconds since 1970.
+    /// Time of the guest's start, in milliseconds since 1970.
     pub began_ms: u64,
-    /// The time of its end; absent while it runs.
+    /// Time of the guest's end, in milliseconds since 1970; absent while the guest runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// Absent while the guest runs.
+    /// The reason for the guest's end; absent while the guest runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<GuestEnd>,
-    /// Its account, once it has ended.
+    /// Counts of the guest's work, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totals: Option<GuestTotals>,
 }
@@ -138,11 +138,11 @@ pub struct GuestInfo {
 pub struct SendToAgentParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent, by its id in this session.
+    /// The agent to which the message is sent.
     pub agent: AgentId,
     /// The user's message, without pictures.
     pub text: String,
-    /// The pictures that go before it.
+    /// The pictures before the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
 }
@@ -154,6 +154,6 @@ pub struct SendToAgentParams {
 pub struct StopAgentParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent, by its id in this session.
+    /// The agent whose turn ends, with every agent below it.
     pub agent: AgentId,
 }

@@ -34,7 +34,7 @@ macro_rules! requests {
         }
 
         impl ClientRequest {
-            /// Missing parameters are an empty object.
+            /// Parses a request. Missing parameters count as an empty object.
             pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, ErrorObject> {
                 let params = object(params)?;
                 let request = match method {
@@ -70,15 +70,15 @@ requests! {
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
     /// Changes the handling of calls that the permanent access does not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
-    /// Changes the model within the same provider, at rest only.
+    /// Changes the model within the same provider, while no turn runs.
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
     /// Gives the agent one more right for the rest of the conversation, with a new worker, also during a turn.
     Grant(GrantParams) -> Accepted, GRANT_METHOD = "grant";
-    /// Withdraws a right from an agent, whoever granted it.
+    /// Withdraws a right from an agent, no matter how it was granted.
     Withdraw(GrantParams) -> Accepted, WITHDRAW_METHOD = "withdraw";
     /// Revokes an approval for the session.
     RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
-    /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
+    /// Summarises the conversation and continues with the summary: at once or, in a turn, before the next request.
     Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
     /// Reads the logged events of an open conversation again, in pages.
     History(HistoryParams) -> HistoryResponse, HISTORY_METHOD = "history";
@@ -92,18 +92,17 @@ requests! {
     ListPrompts(ConversationParams) -> super::ListPromptsResponse, LIST_PROMPTS_METHOD = "listPrompts";
     /// Asks an MCP server for the text of a prompt, which a notification brings. No model reads it.
     GetPrompt(GetPromptParams) -> Accepted, GET_PROMPT_METHOD = "getPrompt";
-    /// Lists the commands of the user's own, and the trusted ones of the project.
+    /// Lists the commands that the user defines, and those of a trusted project.
     ListCommands(ConversationParams) -> super::ListCommandsResponse, LIST_COMMANDS_METHOD = "listCommands";
-    /// Returns the text of such a command with arguments. No model reads it.
+    /// Returns the text of a command of that list, with arguments. No model reads it.
     GetCommand(GetCommandParams) -> super::GetCommandResponse, GET_COMMAND_METHOD = "getCommand";
-    /// Starts an agent that makes a plan, in parallel to the first, and changes nothing.
+    /// Starts an agent that makes a plan, in parallel to the first agent, and changes nothing.
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
     /// Replaces the text of a plan that waits for its approval.
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
-    /// Restores files, the conversation or both as of a message of the user; without a digest, only reports the
-    /// consequences.
+    /// Restores files, the conversation or both as of a message of the user. Without a digest, only a preview is sent.
     Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
@@ -116,7 +115,7 @@ requests! {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct InitializeParams {
-    /// Name and version of the front end, for the diagnostics.
+    /// Name and version of the front end, for diagnostics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientInfo>,
     /// Form of the notifications; typed if absent.
@@ -156,9 +155,9 @@ pub struct InitializeResponse {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct Capabilities {
-    /// The requests that it takes.
+    /// The methods of the requests that the server accepts.
     pub client_requests: Vec<String>,
-    /// The requests that it may make.
+    /// The methods of the requests that the server may send.
     pub server_requests: Vec<String>,
     /// The approval modes that this server knows.
     pub modes: Vec<ApprovalMode>,
@@ -168,18 +167,18 @@ pub struct Capabilities {
     pub max_line_bytes: u64,
 }
 
-/// Handling of changes by a session that ended during a command.
+/// Handling of files that an earlier session, which ended during a command, may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum BaselineWord {
-    /// The changes are the person's, and stay.
+    /// The changes count as the person's own, and stay.
     Mine,
-    /// The files become what they were before the command.
+    /// The files are restored as they were before the command.
     Restore,
 }
 
-/// Parameters of [`NEW_CONVERSATION_METHOD`]. Secrets have no place here: the server has its own key.
+/// Parameters of [`NEW_CONVERSATION_METHOD`]. They contain no secrets: the server has its own key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -189,54 +188,54 @@ pub struct NewConversationParams {
     /// Handling of calls that the permanent access does not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
-    /// Purpose of the agent, `execute` if absent. With `plan` it makes a plan and changes nothing; another agent
-    /// executes the plan after its approval.
+    /// Kind of work of the agent, `execute` if absent. With `plan`, the agent makes a plan and changes nothing; another
+    /// agent executes the plan after its approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// Id of the session to continue, or its beginning. Its history comes first, as events. Absent for a new session.
+    /// Id of the session to continue, or the id's beginning. The session's events come first. Absent for a new session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// True if that session stays unchanged, and a copy of it continues as a new one.
+    /// True if the session in `resume` stays unchanged, and a copy of it continues as a new one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// The network; off if absent.
+    /// Network access; off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Network>,
-    /// Reach of the network, if it is on.
+    /// Local addresses that may be connected to if the network is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
-    /// The model's name.
+    /// The model's name; the one in the settings if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// API of the provider: `anthropic`, `openai` or `responses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The provider's address, if it is another than its own.
+    /// Address of the provider's server, if it is not the usual one of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// More files and trees that may be written; relative ones are the project's.
+    /// Further files and directories that may be written, absolute or relative to the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
-    /// Unix sockets of other programs that may be reached; relative ones are the project's.
+    /// Unix sockets of other programs that may be reached, absolute or relative to the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<WirePath>,
-    /// More paths whose contents are hidden; relative ones are the project's.
+    /// Further paths whose contents are hidden, absolute or relative to the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<WirePath>,
-    /// Names of more variables that commands inherit from the server's own environment.
+    /// Names of further variables that commands inherit from the server's own environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// The sandbox tier; the best of this machine if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierChoice>,
-    /// True to start although a layer of the sandbox is missing.
+    /// True if the conversation may start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
-    /// Handling of changes by a session that ended during a command. Without it, a conversation with such changes is
-    /// not opened.
+    /// Handling of files that an earlier session, which ended during a command, may have changed. If absent, a
+    /// conversation with such files is not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineWord>,
-    /// Time to wait for an approval, in seconds; then its call is denied.
+    /// Time to wait for an answer to a request for an approval, in seconds; after it, the call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_s: Option<u64>,
     /// Ends a turn after this many replies of the model.
@@ -255,7 +254,7 @@ pub struct NewConversationParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct NewConversationResponse {
-    /// The open conversation that the request is about.
+    /// Id of the opened conversation.
     pub conversation_id: ConversationId,
 }
 
@@ -268,11 +267,10 @@ pub struct SendUserMessageParams {
     pub conversation_id: ConversationId,
     /// The user's message, without pictures.
     pub text: String,
-    /// The pictures that go before it.
+    /// The pictures before the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
-    /// True for a turn that only reads, without approvals; at rest only. Otherwise a notice says that the message was
-    /// not sent.
+    /// True for a turn that only reads, without approvals. While a turn runs, a notice says that nothing was sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,
 }
@@ -295,9 +293,9 @@ pub struct StartPlanParams {
 pub struct EditPlanParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent whose plan it is.
+    /// The agent that made the plan.
     pub agent: AgentId,
-    /// The approval that the plan waits for.
+    /// Id of the open request to approve the plan.
     pub id: ApprovalId,
     /// The text of the plan file.
     pub markdown: String,
@@ -310,13 +308,13 @@ pub struct EditPlanParams {
 pub struct AskTogetherParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent that asks.
+    /// The agent whose changes are to be approved.
     pub agent: AgentId,
-    /// The approval that is waited for.
+    /// Id of the open request to approve one of the changes.
     pub id: ApprovalId,
 }
 
-/// Parameters of what concerns a conversation as a whole.
+/// Parameters of requests about a conversation as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -332,9 +330,10 @@ pub struct ConversationParams {
 pub struct SetNetParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The network's new state.
+    /// The new network access.
     pub net: Network,
-    /// Reach if the network is on; absent for the reach with which the conversation was opened.
+    /// Local addresses that may be connected to if the network is on; if absent, those that the conversation began
+    /// with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }
@@ -382,10 +381,10 @@ pub struct RevokeGrantParams {
 pub struct HistoryParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent whose events are wanted; those of all agents if absent.
+    /// The agent whose events are returned; if absent, those of all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// The event behind which the page begins; the first event begins it if absent.
+    /// Id of the event after which the page begins; if absent, the page begins with the first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<EventId>,
     /// Maximum number of events of the page, at most 1000; 200 if absent. A page may have fewer and yet not be the last.
@@ -401,7 +400,7 @@ pub struct HistoryResponse {
     /// The events in the order of the log, each as the parameters of the generic notification.
     #[schemars(schema_with = "generic_events")]
     pub events: Vec<Box<RawValue>>,
-    /// The `after` of the next page; absent if the log had no more events.
+    /// The value of `after` for the next page; absent if the log has no more events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<EventId>,
 }

@@ -1,4 +1,4 @@
-//! Commands of the user's own, as a front end lists them and gets their text.
+//! Commands that the user or the project defines, as a front end lists them and gets their text.
 
 use ipc::id::ConversationId;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct GetCommandResponse {
     /// True if the command wants a turn that only reads: `reads` of `sendUserMessage`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,
-    /// The model that the command wants: `setModel` before the message, and back after its turn.
+    /// Model that the command wants, if not the present one: send `setModel` before the message and after its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

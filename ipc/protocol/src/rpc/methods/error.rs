@@ -10,15 +10,15 @@ use crate::rpc::transport::Refused;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ErrorObject {
-    /// The number: JSON-RPC's own, or one of Bailiwick's from -32000 downwards.
+    /// JSON-RPC's own code, or one of Bailiwick's from -32000 downwards.
     pub code: i64,
     /// Description of the failure, for people.
     pub message: String,
-    /// Description of the failure, for programs.
+    /// Word and code of the failure, for programs.
     pub data: ErrorData,
 }
 
-/// Description of the failure, for programs.
+/// Word and code of a failure, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -35,9 +35,9 @@ pub struct ErrorData {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum ErrorWord {
-    /// The line is no JSON.
+    /// The line is not JSON.
     ParseError,
-    /// The line is no request.
+    /// The line is JSON, but no request.
     InvalidRequest,
     /// No request has this method.
     MethodNotFound,
@@ -53,17 +53,17 @@ pub enum ErrorWord {
     NoSuchConversation,
     /// The project cannot be confined, or does not exist.
     ProjectRefused,
-    /// An option of a new conversation cannot be granted.
+    /// An option of a new conversation cannot be accepted.
     OptionRefused,
     /// This machine cannot enforce a layer of the sandbox.
     SandboxUnavailable,
-    /// No usable API key exists.
+    /// No usable API key was found.
     NoKey,
     /// The provider's address is not usable.
     ProviderRefused,
-    /// The conversation has more to do than it takes in: ask again.
+    /// The conversation has too many waiting requests: send the request again later.
     Busy,
-    /// The server ends.
+    /// The server is about to end.
     ShuttingDown,
     /// Another front end is connected.
     Occupied,
@@ -95,7 +95,7 @@ impl ErrorWord {
         }
     }
 
-    /// An error of this kind.
+    /// Returns an error of this kind, with a message for people.
     pub fn because(self, message: impl ToString) -> ErrorObject {
         let message = message.to_string();
         let data = ErrorData { word: self, error: ErrorCode::of(&message) };

@@ -16,7 +16,7 @@ pub struct GrantParams {
     /// The agent; the conversation's first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// The right to add to those of the agent.
+    /// The right to add to those of the agent, or to withdraw.
     pub right: GrantedRight,
 }
 
@@ -25,15 +25,15 @@ pub struct GrantParams {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum GrantedRight {
-    /// A file or tree that may be written; a relative path is the project's.
+    /// A file or directory that may be written, absolute or relative to the project.
     Write(WirePath),
-    /// Use of the network, as a whole or of some hosts.
+    /// Use of the whole network, or of some hosts.
     Network(GrantedNetwork),
-    /// A unix socket of another program that may be reached; a relative path is the project's.
+    /// A unix socket of another program that may be reached, absolute or relative to the project.
     Socket(WirePath),
 }
 
-/// The network as a person gives it.
+/// Network access that a person grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -41,13 +41,13 @@ pub struct GrantedNetwork {
     /// Hosts that the agent may reach from now on, in addition to earlier ones; absent for all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Its reach; absent for the one with which the conversation was opened.
+    /// Local addresses that may be connected to; if absent, those of the opening of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }
 
 impl GrantedRight {
-    /// The change that takes it back.
+    /// Returns the change of access that withdraws the right.
     pub fn withdrawn(self) -> RightsChange {
         match self {
             Self::Write(path) => RightsChange::RemoveWrite { path },

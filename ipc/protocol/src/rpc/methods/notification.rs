@@ -29,7 +29,7 @@ macro_rules! notifications {
         pub const NOTIFICATION_METHODS: &[&str] = &[$($constant),*];
 
         impl Notification {
-            /// The method of its typed form.
+            /// Returns the method of the notification in the typed form.
             pub const fn method(&self) -> &'static str {
                 match self.kind() {
                     $($kind => $constant,)*
@@ -101,11 +101,11 @@ notifications! {
 pub enum Notification {
     /// An event was logged.
     Logged(Box<SessionEvent>),
-    /// Something that is in no log.
+    /// An event that no log contains.
     Passing {
         /// The session that the notification is about.
         conversation_id: ConversationId,
-        /// The event that passes.
+        /// Kind and data of the event.
         kind: Passing,
     },
 }
@@ -129,45 +129,45 @@ pub enum Passing {
         /// The next part of the text.
         text: String,
     },
-    /// A command printed something: a worker's claim, not sanitised.
+    /// A command printed something (untrusted, not sanitised).
     OutputDelta {
         /// The agent whose reply or call this is.
         agent: AgentId,
         /// The call whose output this is.
         call: CallId,
-        /// The piece, made valid UTF-8.
+        /// The next part of the output, made valid UTF-8.
         text: String,
     },
-    /// The front end reads too slowly: pieces of replies and outputs were left out. The events have all of them.
+    /// The front end reads too slowly: parts of replies and outputs were left out. Logged events have the whole texts.
     DeltasSkipped {
         /// The agent whose reply or call this is.
         agent: AgentId,
-        /// Bytes of text that were left out, because the client reads too slowly.
+        /// Number of bytes of text that were left out.
         bytes: u64,
     },
-    /// An approval no longer waits, whoever answered it.
+    /// A request for an approval needs no answer any more, whoever decided.
     ApprovalClosed {
         /// The agent that asked.
         agent: AgentId,
         /// Id of the approval.
         id: ApprovalId,
-        /// The id of the request for it.
+        /// Id of the JSON-RPC request for the approval.
         #[schemars(with = "String")]
         request_id: RequestId,
     },
     /// The text of a prompt of an MCP server, which `getPrompt` requested.
     PromptExpanded(ExpandedPrompt),
-    /// The consequences of a rewind that is wanted: `rewind` with its digest carries it out.
+    /// The consequences of a requested rewind. `rewind` with the digest of this preview carries it out.
     RewindPreview(RewindPreview),
-    /// The conversation has ended, and nothing of it follows.
+    /// The conversation has ended, and no notification about it follows.
     ConversationClosed {
-        /// Error message, if it ended without a result.
+        /// Error message, if the conversation ended without a result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
 }
 
-/// Choice of a client: a method for each kind of notification, or one method for all.
+/// Form of notifications that a client chooses: a method for each kind of notification, or one method for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -184,24 +184,24 @@ enum NotificationKind<'a> {
     Passing(&'a Passing),
 }
 
-/// Position of a logged event.
+/// Position, time and source of a logged event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct Logged {
     /// Position in the log.
     pub id: EventId,
-    /// The event that it follows from; absent for the first one.
+    /// The event that this one follows; absent for the first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<EventId>,
     /// Time of the recording in milliseconds since the epoch.
     pub time_ms: u64,
-    /// The agent that it concerns.
+    /// The agent that the event is about.
     pub agent: AgentId,
     /// The agent that started `agent`; absent if no agent did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<AgentId>,
-    /// The process that reported it. Only the supervisor's own reports are trusted.
+    /// The process that reported the event. Only the supervisor's own reports are trusted.
     pub observed_by: ObservedBy,
 }
 
@@ -216,7 +216,7 @@ struct Params {
     data: Box<RawValue>,
 }
 
-/// JSON of either kind of content, adjacently tagged.
+/// A notification's kind and content, as an adjacently tagged enum has them in JSON.
 #[derive(Deserialize)]
 struct TaggedNotification {
     r#type: String,
@@ -224,12 +224,13 @@ struct TaggedNotification {
 }
 
 impl Notification {
-    /// Returns the notification of an event; `None` if the event is a question.
+    /// Returns the notification of an event; `None` for requests for an approval and for what no client can request.
     pub fn of(event: UiEvent) -> Option<Self> {
         let UiEvent { conversation_id, agent, kind } = event;
         let kind = match kind {
             UiEventKind::Logged(event) => return Some(Self::Logged(event)),
-            // A request has a way of its own, and no client can ask for the names of files, or for the branch.
+            // Requests for approvals are sent as JSON-RPC requests. No client can request names of files, or the
+            // branch.
             UiEventKind::ApprovalRequested { .. }
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
@@ -258,7 +259,7 @@ impl Notification {
         }
     }
 
-    /// Returns the JSON-RPC method in a form of the notifications.
+    /// Returns the JSON-RPC method of the notification in this form.
     pub const fn method_in(&self, form: NotificationForm) -> &'static str {
         match form {
             NotificationForm::Typed => self.method(),
@@ -266,7 +267,7 @@ impl Notification {
         }
     }
 
-    /// The parameters of one of its forms, as JSON.
+    /// Returns the parameters of the notification in this form, as JSON.
     pub fn params(&self, form: NotificationForm) -> serde_json::Result<Box<RawValue>> {
         let tagged = match self.kind() {
             NotificationKind::Logged(kind) => serde_json::to_string(kind)?,
@@ -307,7 +308,7 @@ pub fn is_event_type(r#type: &str) -> bool {
     NOTIFICATION_METHODS.iter().filter_map(|method| type_of(method)).any(|known| known == r#type)
 }
 
-/// Returns the kind of a method of the typed form: `event/toolCallStarted` → `tool_call_started`.
+/// Returns the kind of event of a method of the typed form: `event/toolCallStarted` → `tool_call_started`.
 pub(in crate::rpc) fn type_of(method: &str) -> Option<String> {
     let camel = NOTIFICATION_METHODS.contains(&method).then(|| method.strip_prefix(TYPED))??;
     let mut snake = String::new();

@@ -10,7 +10,7 @@ use crate::server_prompt::{ServerPrompt, WantedPrompt};
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ListPromptsResponse {
-    /// The prompts, by server and in the order of each.
+    /// The prompts, grouped by server, in each server's order.
     pub prompts: Vec<ServerPrompt>,
 }
 

@@ -4,7 +4,7 @@ use super::{Notification, NotificationForm};
 use crate::approval::ServerRequest;
 use crate::rpc::transport::{RequestId, call};
 
-/// A request for an approval.
+/// Serialises a request for an approval as a line of JSON-RPC.
 pub fn request(id: &RequestId, request: &ServerRequest) -> serde_json::Result<String> {
     call(Some(id), request.method(), &request.params()?)
 }

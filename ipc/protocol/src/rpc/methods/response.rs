@@ -1,14 +1,14 @@
-//! Parsing of responses to requests: anything but the exact response is no answer.
+//! Parsing of responses to requests for an approval. A response that does not fit its request is no answer.
 
 use serde::de::DeserializeOwned;
 
 use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use crate::rpc::transport::{RequestId, ResponseOutcome};
 
-/// Maximum length of a front end's own words in a cause.
+/// Maximum number of characters of a front end's text in the cause of a failure.
 const LONGEST: usize = 200;
 
-/// Returns the meaning of a front end's response to a request.
+/// Parses a front end's response to a request as an answer.
 pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAnswer {
     let result = match outcome {
         ResponseOutcome::Result(result) => result.get(),
@@ -17,7 +17,7 @@ pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAns
             return ApprovalAnswer::Failed { cause };
         }
     };
-    // serde would take a struct by position too.
+    // serde would also accept an array in place of a struct.
     if !result.starts_with('{') {
         let cause = format!("the response to {} is not an object: {}", request.method(), abridged(result));
         return ApprovalAnswer::Failed { cause };
@@ -28,7 +28,7 @@ pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAns
     })
 }
 
-/// Sentence about a response to a request that is not awaited, with its decision.
+/// Returns a sentence about a response to a request that no longer waits for one, with the decision in it.
 pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     let decided = match outcome {
         ResponseOutcome::Result(result) => ReviewDecision::word_in(result.get()),

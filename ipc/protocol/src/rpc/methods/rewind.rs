@@ -13,16 +13,16 @@ use crate::event::RewindScope;
 pub struct RewindParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// Id of the user's message before which everything becomes as it was. Absent: the last rewind is undone.
+    /// Id of the user's message: everything becomes as it was before this message. Absent: the last rewind is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<EventId>,
-    /// The parts; both if absent.
+    /// The parts to restore; both if absent.
     #[serde(default)]
     pub scope: RewindScope,
     /// The selected files, relative to the project; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
-    /// The digest of the preview that is carried out.
+    /// The digest of the preview to carry out; absent to get a preview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

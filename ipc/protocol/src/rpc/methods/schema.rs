@@ -15,7 +15,7 @@ use crate::event::{EventKind, SCHEMA};
 use crate::rpc::PROTOCOL;
 use crate::rpc::transport::JSONRPC;
 
-/// The schema of this protocol.
+/// Returns the JSON schema of this protocol.
 pub fn schema() -> Value {
     let mut generator = settings().into_generator();
     let clients = client::schemas(&mut generator);
@@ -118,7 +118,7 @@ fn object(properties: &Map<String, Value>) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// Only a response to a line without a readable id has no id.
+/// Returns the schema of a response. Only a response to a line without a readable id has no id.
 fn response(error: &Value) -> Value {
     let of = |member: &str, value: &Value, id: Value| {
         let members =
@@ -184,7 +184,7 @@ impl Told {
 
 /// Returns the kinds of an adjacently tagged enum, each with the schema of its content.
 fn variants<T: JsonSchema>(generator: &mut SchemaGenerator) -> Vec<(String, Value)> {
-    // The definitions that the contents refer to, but not the enum itself.
+    // Keeps the definitions that the contents refer to, but not that of the enum itself.
     generator.subschema_for::<T>();
     generator.definitions_mut().remove(T::schema_name().as_ref());
     let whole = settings().into_generator().into_root_schema_for::<T>();

@@ -1,4 +1,4 @@
-//! Ids, which connect responses to requests.
+//! Ids by which responses name their requests.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use serde_json::value::RawValue;
 
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 
-/// A number or a string, kept as it was written: it is echoed exactly.
+/// Id of a request: a number or a string, kept as it was written, since the response has to repeat it exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(String);
 
 impl RequestId {
-    /// The id of the request for an approval: `CONVERSATION:AGENT:N`, since approvals are numbered within an agent.
+    /// Returns the id of a request for an approval, `CONVERSATION:AGENT:N`: each agent numbers its own approvals.
     pub fn of_approval(conversation: &ConversationId, agent: &AgentId, id: ApprovalId) -> Self {
         Self::from(format!("{conversation}:{agent}:{id}").as_str())
     }
 
-    /// The id as it is in the JSON.
+    /// Returns the id as JSON text.
     pub fn as_json(&self) -> &str {
         &self.0
     }
 
-    /// The string that it is, if it is one.
+    /// Returns the text of the id if it is a JSON string, else `None`.
     pub fn text(&self) -> Option<String> {
         serde_json::from_str(&self.0).ok()
     }
@@ -46,7 +46,7 @@ impl TryFrom<Box<RawValue>> for RequestId {
     type Error = &'static str;
 
     fn try_from(raw: Box<RawValue>) -> Result<Self, Self::Error> {
-        // JSON text begins with what it is.
+        // The first byte of JSON text shows its type.
         match raw.get().as_bytes().first() {
             Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.get().to_owned())),
             _ => Err("an id has to be a number or a string"),

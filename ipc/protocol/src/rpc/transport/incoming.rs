@@ -1,4 +1,4 @@
-//! A line from the other side, read as a message.
+//! Parsing of a line from the peer as a message.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -9,27 +9,27 @@ use super::{JSONRPC, RequestId};
 /// A message of the peer, whose content is not parsed yet.
 #[derive(Clone, Debug)]
 pub enum Incoming {
-    /// Wants a response.
+    /// A request, which expects a response.
     Request {
         /// The id that the response echoes.
         id: RequestId,
         /// The method, as the peer wrote it; it may be unknown.
         method: String,
-        /// The parameters: an object; absent if there was none.
+        /// The parameters, an object; absent if the message has none.
         params: Option<Box<RawValue>>,
     },
-    /// Expects no response.
+    /// A notification, which expects no response.
     Notification {
         /// The method, as the peer wrote it; it may be unknown.
         method: String,
-        /// The parameters: an object; absent if there was none.
+        /// The parameters, an object; absent if the message has none.
         params: Option<Box<RawValue>>,
     },
-    /// Answers a request of this side.
+    /// A response to a request of this side.
     Response {
-        /// The id of the request of this side that is answered.
+        /// The id of the request that is answered.
         id: RequestId,
-        /// The answer.
+        /// The result or the error.
         outcome: ResponseOutcome,
     },
 }
@@ -43,14 +43,14 @@ pub enum ResponseOutcome {
     Error(Box<RawValue>),
 }
 
-/// A line that is no message.
+/// A line that is no message of JSON-RPC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
-    /// The id to echo, if one could be read.
+    /// The id that the response repeats, if one could be read.
     pub id: Option<RequestId>,
-    /// True if it is no JSON at all; else it is JSON and no message.
+    /// True if the line is not JSON; false if it is JSON, but no message.
     pub is_no_json: bool,
-    /// Fault of the line, for people.
+    /// Fault of the line, as a text for people.
     pub cause: String,
 }
 

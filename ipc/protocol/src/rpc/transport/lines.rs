@@ -1,16 +1,16 @@
-//! Splitting of bytes into lines of limited length.
+//! Splits bytes into lines of limited length.
 
 /// Maximum bytes of a line, without its end.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// Bytes between two line ends.
+/// The bytes of a line, or the reason why they are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A whole line, without its end; never blank.
     Whole(Vec<u8>),
     /// A line of more than [`MAX_LINE`] bytes, which was dropped.
     TooLong,
-    /// The input ended within a line: it may have been cut anywhere.
+    /// The input ended within a line, which is therefore incomplete.
     Cut,
 }
 
@@ -22,7 +22,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Adds bytes; returns the lines that they complete.
+    /// Adds bytes, and returns the lines that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
@@ -35,7 +35,7 @@ impl Lines {
         lines
     }
 
-    /// Handles the end of the input.
+    /// Handles the end of the input. Returns [`Line::Cut`] if it ended within a line, else `None`.
     pub fn end(&mut self) -> Option<Line> {
         self.close().map(|_| Line::Cut)
     }

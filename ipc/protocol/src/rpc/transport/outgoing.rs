@@ -1,4 +1,4 @@
-//! Lines for the peer, without line ends. JSON has none inside: serde writes none, and strings escape theirs.
+//! Lines for the peer, without line ends. JSON contains none: serde writes none, and strings escape theirs.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ struct Success<'a, T> {
 #[derive(Serialize)]
 struct Failure<'a, E> {
     jsonrpc: &'static str,
-    // Null where the request's own could not be read: JSON-RPC's one null here.
+    // Null if the id of the request could not be read: the only null in this protocol.
     id: Option<&'a RequestId>,
     error: &'a E,
 }
@@ -29,17 +29,17 @@ struct Call<'a> {
     params: &'a RawValue,
 }
 
-/// The response to a request that was granted.
+/// Serialises the response to a request that succeeded.
 pub fn success<T: Serialize>(id: &RequestId, result: &T) -> serde_json::Result<String> {
     serde_json::to_string(&Success { jsonrpc: JSONRPC, id, result })
 }
 
-/// The response to a request that failed, or to an invalid line.
+/// Serialises the response to a request that failed, or to an invalid line: then `id` may be `None`.
 pub fn failure<E: Serialize>(id: Option<&RequestId>, error: &E) -> serde_json::Result<String> {
     serde_json::to_string(&Failure { jsonrpc: JSONRPC, id, error })
 }
 
-/// A request; a notification where `id` is absent.
+/// Serialises a request, or a notification if `id` is `None`.
 pub fn call(id: Option<&RequestId>, method: &str, params: &RawValue) -> serde_json::Result<String> {
     serde_json::to_string(&Call { jsonrpc: JSONRPC, id, method, params })
 }
