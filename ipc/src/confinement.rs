@@ -22,8 +22,7 @@ pub struct Confinement {
     /// Identities of the hidden files in writable directories since the start of the session, so that renamed files
     /// stay hidden. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
-    /// Directories of [`devices`](crate::devices) that this agent has locked. In a container, programs in the floor
-    /// tier get them.
+    /// Directories of [`devices`](crate::devices) that this agent has locked, for the floor tier in a container.
     pub devices: Vec<WirePath>,
     /// Environment variables in addition to the built-in allowlist.
     pub environment: Environment,
@@ -38,11 +37,9 @@ pub struct Confinement {
     pub landlock_abi: Option<u32>,
     /// User and group of the program, if not the caller's: root without capabilities cannot write files of other users.
     pub identity: Option<Identity>,
-    /// True if a person can be asked about hosts that the rights do not list. Ignored if the rights have no list of
-    /// hosts.
+    /// True if a person can be asked about unlisted hosts. Ignored if the rights have no list of hosts.
     pub asks_hosts: bool,
-    /// True if the terminal on descriptors 0, 1 and 2, a new one and never the user's, becomes the controlling
-    /// terminal.
+    /// True if the terminal on descriptors 0 to 2 (a new one, never the user's) becomes the controlling terminal.
     pub terminal: bool,
     /// Joint limits of the program and its descendants, where this machine can enforce them.
     pub bounds: Bounds,
@@ -229,7 +226,7 @@ pub enum BrokerReport {
     },
     /// The program and all its descendants are gone.
     Ended {
-        /// Exit code, or 128 + the number of the signal that ended it.
+        /// Exit code, or 128 + the number of the signal that ended the program.
         status: i32,
     },
     /// The rules denied a system call. May come before [`BrokerReport::Started`].
@@ -249,8 +246,7 @@ pub struct RulesetReport {
     pub seccomp_rules: u32,
     /// The joint limits that are enforced.
     pub bounds: Bounds,
-    /// Reason that the best tier of this machine is not the full one. Absent if it is, or if no best tier was
-    /// requested.
+    /// Reason that this machine's best tier is not the full one. Absent if it is, or if another tier was requested.
     pub no_full_tier: Option<NoFullTier>,
     /// Parts of the access that this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
@@ -293,8 +289,7 @@ pub enum Tier {
     /// The floor tier in user, mount, pid, ipc and uts namespaces with a read-only mount tree; with the network off
     /// also in a network namespace.
     Full,
-    /// Landlock, seccomp, no capabilities, and a broker for system calls on sockets. Paths and socket names are the
-    /// host's.
+    /// Landlock, seccomp, no capabilities, and a broker for socket calls. Paths and socket names are the host's.
     Floor,
     /// The floor tier on a kernel without seccomp notifications. Only connected pairs of sockets can be created.
     #[serde(alias = "floor (unmediated)")]

@@ -1,8 +1,7 @@
 //! Directories of shared memory and of terminals. In a container, only one agent at a time has each of them.
 //!
-//! In the floor tier, a rule for such a directory covers the segments and terminals of every process. So an agent gets
-//! it only while its supervisor holds the lock (flock(2)) on it. If a confined program takes the lock, no agent gets
-//! it.
+//! A rule of the floor tier covers all processes' segments and terminals, so an agent gets such a directory only while
+//! it holds the lock (flock(2)) on it. If a confined program takes the lock, no agent gets it.
 
 use std::fs::File;
 

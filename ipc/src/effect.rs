@@ -48,8 +48,7 @@ pub const LINK: u32 = 0o120_000;
 /// Type bits of a directory, as in git. Its [`FileState`] has no bytes. An effect only removes it, and only if empty.
 pub const DIRECTORY: u32 = 0o040_000;
 
-/// State of a path: a regular file's content and permissions, a symbolic link ([`LINK`]) or a directory
-/// ([`DIRECTORY`]).
+/// State of a path: content and permissions of a file, a symbolic link ([`LINK`]) or a directory ([`DIRECTORY`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     /// Content of the file, or target of the link.

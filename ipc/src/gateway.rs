@@ -45,7 +45,7 @@ pub enum GatewayOrder {
     Start {
         /// The hosts that may be connected to.
         hosts: Hosts,
-        /// True if the gateway asks about hosts that are not on the list. Otherwise it ends connections to them.
+        /// True if the gateway asks about hosts that are not in `hosts`. Otherwise it ends connections to them.
         asks: bool,
     },
     /// Answers a question. The answer also applies to later connections to the same name and port.

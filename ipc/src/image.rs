@@ -52,7 +52,7 @@ impl fmt::Display for MediaType {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
-    /// Media type.
+    /// Media type of the picture.
     media_type: MediaType,
     /// Width in pixels.
     width: u32,
@@ -142,7 +142,7 @@ pub mod data {
         }
     }
 
-    /// Reads base64 from a text format such as JSON, raw bytes from a binary one. Fails above [`MAX_IMAGE_BYTES`].
+    /// Reads base64 from a text format such as JSON, raw bytes from a binary one. Fails above `MAX_IMAGE_BYTES`.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
         let bytes = if deserializer.is_human_readable() {
             let text = String::deserialize(deserializer)?;

@@ -24,7 +24,7 @@ pub enum ToWorker {
     },
     /// A part of an approved effect. The last part starts its execution.
     Commit {
-        /// The tool call of the effect.
+        /// Id of the tool call that has this effect.
         call: CallId,
         /// The next part, in order.
         part: Part,

@@ -136,7 +136,7 @@ impl MissingRight {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }
 
-    /// True if operation and object, which a denial displays before it, already say all about the right but its reason.
+    /// True if operation and object of a denial already say all about the right but its reason.
     pub fn is_said_by(&self, operation: Operation, object: &Object) -> bool {
         match (self, operation, object) {
             (
@@ -153,8 +153,7 @@ impl MissingRight {
         }
     }
 
-    /// Returns the reason why the access does not include the right, as the rest of a sentence; `None` if none is
-    /// needed.
+    /// Returns the reason why the access lacks the right, as the rest of a sentence; `None` if none is needed.
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),

@@ -95,8 +95,7 @@ impl PageUrl {
         self.host == other.host && (same || secured)
     }
 
-    /// Resolves a reference in this page, such as the value of `Location` (RFC 3986 §5.2). Fails if that is no valid
-    /// URL.
+    /// Resolves a reference in this page, as in `Location` (RFC 3986 §5.2). Fails if the result is no valid URL.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let scheme = if self.encrypted { "https:" } else { "http:" };
         let base = format!("{scheme}//{}", self.authority());

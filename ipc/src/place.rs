@@ -1,5 +1,4 @@
-//! The relation of an internet address to this machine. To find the machine's own addresses, it binds and sends
-//! nothing.
+//! The relation of an internet address to this machine. Binding an address, which sends nothing, shows if it is local.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -20,7 +20,7 @@ pub enum Probe {
     },
     /// Asks if a file could be executed, without executing it (execveat(2), `AT_EXECVE_CHECK`).
     Execute {
-        /// The file that could be executed.
+        /// The file to be executed.
         path: WirePath,
     },
     /// Connects to a unix socket, sends nothing, and closes. A listener notices the connection.

@@ -55,7 +55,7 @@ impl ToolCall {
 /// Arguments of `read_file`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadFile {
-    /// The file.
+    /// Path of the file.
     pub path: WirePath,
     /// Number of the first line, from 1; the beginning of the file if absent.
     pub offset: Option<u64>,
@@ -68,7 +68,7 @@ pub struct ReadFile {
 /// Arguments of `list_directory`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListDirectory {
-    /// The directory.
+    /// Path of the directory.
     pub path: WirePath,
     /// Number of levels, if not 1, which lists the directory itself.
     pub depth: Option<u32>,
@@ -90,7 +90,7 @@ pub struct SearchFiles {
 /// Arguments of `write_file`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteFile {
-    /// The file. It is created if it is missing, with its directories.
+    /// Path of the file, which is created if it is missing, with its directories.
     pub path: WirePath,
     /// The whole new content.
     pub content: String,
@@ -99,7 +99,7 @@ pub struct WriteFile {
 /// Arguments of `edit_file`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditFile {
-    /// The file.
+    /// Path of the file.
     pub path: WirePath,
     /// The replacements, in order. If one fails, none is made.
     pub edits: Vec<Edit>,
@@ -156,7 +156,7 @@ pub enum ToolOutput {
     Listing(Listing),
     /// Matches of a search.
     Matches(Matches),
-    /// A file was written.
+    /// The files that the call has written.
     Written(Written),
     /// The result of a command that has ended.
     Command(CommandResult),
@@ -214,7 +214,7 @@ pub enum EntryKind {
     Other,
 }
 
-/// The end of a search. The matches themselves were sent as output before.
+/// The result of a search, whose lines were also sent as output before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matches {
     /// The matching lines as `path:line:text`, one a line.
@@ -229,7 +229,7 @@ pub struct Matches {
     pub truncated: Option<String>,
 }
 
-/// Result of a write.
+/// Result of a change of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// The written files, in the order of the call.
@@ -239,7 +239,7 @@ pub struct Written {
 /// One file that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenFile {
-    /// The file.
+    /// Path of the file.
     pub path: WirePath,
     /// True if the file was created.
     pub created: bool,
@@ -281,18 +281,17 @@ pub struct CommandResult {
     pub named: Vec<NamedPlace>,
     /// Pid, as the worker sees it, of the process above all others of the command. Used to assign refusals to calls.
     pub process: u32,
-    /// Refusals that the broker reported for the command's processes. A worker cannot forge them: it does not send
-    /// them.
+    /// Refusals that the broker reported for the command's processes. No worker sends them, so none can forge them.
     #[serde(skip)]
     pub refused: Vec<Refusal>,
-    /// Duration in milliseconds.
+    /// Duration of the command in milliseconds.
     pub duration_ms: u64,
 }
 
 /// The output of a command in a file of the agent's private temp directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedOutput {
-    /// The file.
+    /// Path of the file.
     pub path: WirePath,
     /// Number of saved bytes, from the beginning of the output.
     pub bytes: u64,

@@ -55,7 +55,7 @@ pub struct ErrorLine<'a> {
 }
 
 impl<'a> ErrorLine<'a> {
-    /// Returns `None` if the line reports no denied path.
+    /// Returns the line if it reports a denied path, else `None`.
     pub fn new(line: Line<'a>) -> Option<Self> {
         Some(Self { in_memory: line.in_memory, ..Self::of(line.text, &REFUSALS)? })
     }
@@ -77,8 +77,7 @@ impl<'a> ErrorLine<'a> {
         Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
     }
 
-    /// Id of the process that could not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not
-    /// permitted`.
+    /// Id of the process that could not be signalled, from `kill: 12: …` or `kill: (12) - Operation not permitted`.
     pub fn process(&self) -> Option<u32> {
         let segments: Vec<_> = self.before().trim_end_matches([' ', ':', '-', ')']).split(": ").collect();
         let [.., program, number] = segments.as_slice() else { return None };
@@ -135,8 +134,7 @@ impl<'a> ErrorLine<'a> {
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
 
-    /// True if the line repeats another text: a search result, a test's name, a quotation, a message of another
-    /// machine.
+    /// True if the line only quotes: a search result, a test's name, a quotation, a message of another machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {

@@ -12,8 +12,7 @@ pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns width and height of a PNG with all chunks from `IHDR` to `IEND`, and data between them (PNG specification,
-/// §5).
+/// Returns width and height of a PNG with all chunks from `IHDR` to `IEND`, and data between them (PNG, §5).
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     const SIGNATURE: usize = 8;
     const AROUND_DATA: usize = 12;

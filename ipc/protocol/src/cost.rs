@@ -27,15 +27,15 @@ pub struct Price {
 /// Price of each kind of token, per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Prompt tokens that come from no cache.
+    /// Price of prompt tokens that come from no cache.
     pub input: Price,
-    /// Reply tokens.
+    /// Price of reply tokens.
     pub output: Price,
-    /// Prompt tokens written to the cache for five minutes.
+    /// Price of prompt tokens that are written to the cache for five minutes.
     pub cache_write_5m: Price,
-    /// Prompt tokens written to the cache for an hour.
+    /// Price of prompt tokens that are written to the cache for an hour.
     pub cache_write_1h: Price,
-    /// Prompt tokens read from the cache.
+    /// Price of prompt tokens that are read from the cache.
     pub cache_read: Price,
 }
 

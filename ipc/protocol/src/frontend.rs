@@ -59,7 +59,7 @@ pub enum UiEventKind {
     FileNames {
         /// The names, relative to the project.
         names: Vec<WirePath>,
-        /// True if there are more files than these.
+        /// True if the project has more files than `names`.
         cut: bool,
         /// The reason why the names could not be listed; absent if they could.
         failed: Option<String>,
@@ -76,7 +76,7 @@ pub enum UiEventKind {
     },
     /// The text of a prompt, requested by [`UserActionKind::ExpandPrompt`].
     PromptExpanded(Box<ExpandedPrompt>),
-    /// The consequences of a requested rewind, which [`UserActionKind::Rewind`] with this digest executes.
+    /// The consequences of a requested rewind. [`UserActionKind::Rewind`] with the preview's digest carries it out.
     RewindPreview(Box<RewindPreview>),
     /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries
     /// from time to time and on [`UserActionKind::RetryLog`], whose failure repeats this event.
@@ -132,8 +132,7 @@ pub enum UserActionKind {
     },
     /// Requests the project's files from the agent's worker. Answered by [`UiEventKind::FileNames`].
     ListFiles,
-    /// Requests the project's branch from the agent's worker. Answered by [`UiEventKind::Branch`] unless the worker
-    /// ends.
+    /// Requests the project's branch from the worker. Answered by [`UiEventKind::Branch`] unless the worker ends.
     FindBranch,
     /// Requests the text of a prompt of an MCP server. Answered by [`UiEventKind::PromptExpanded`].
     ExpandPrompt(WantedPrompt),
@@ -147,7 +146,7 @@ pub enum UserActionKind {
         /// The digest of the preview that the user confirmed, if there was one.
         digest: Option<String>,
     },
-    /// Tries again to write the log, if the session is paused because that failed.
+    /// Tries again to write the log, if the session is paused because writing failed.
     RetryLog,
 }
 
@@ -223,27 +222,26 @@ pub enum AgentAction {
     },
     /// Replaces the bytes of a plan that waits for its approval. A new request replaces the open one.
     EditPlan {
-        /// The id from `approval_requested`.
+        /// Id of the request, as in the event `approval_requested`.
         id: ApprovalId,
         /// The text of the plan file.
         markdown: String,
     },
-    /// Changes fields of a plan that waits for its approval, and keeps the rest of its text. A new request replaces the
-    /// open one.
+    /// Changes fields of a plan that waits for its approval, and no other text. A new request replaces the open one.
     RevisePlan {
-        /// The id from `approval_requested`.
+        /// Id of the request, as in the event `approval_requested`.
         id: ApprovalId,
         /// The plan with its new fields.
         plan: Box<Plan>,
     },
-    /// Executes a plan from before the session. A planner revises it if a step fails and the plan allows that.
+    /// Executes a plan from before the session. A planner revises the plan if a step fails and the plan allows it.
     ExecutePlan {
         /// The text of the plan file.
         markdown: String,
     },
-    /// Adds the reply's other changes to one that waits for its approval. One request for all replaces the open one.
+    /// Adds a reply's other changes to one that waits for its approval. One request for all replaces the open one.
     AskTogether {
-        /// The id from `approval_requested`.
+        /// Id of the request, as in the event `approval_requested`.
         id: ApprovalId,
     },
     /// Changes the approval mode, and with it the permanent access.
@@ -253,7 +251,7 @@ pub enum AgentAction {
     },
     /// Revokes an approval for the session.
     RevokeGrant {
-        /// The id from `grant_added`.
+        /// Id of the approval, as in the event `grant_added`.
         id: GrantId,
     },
     /// Summarises the conversation and continues with the summary: at once or, in a turn, before the next request.
@@ -287,7 +285,7 @@ impl From<AgentAction> for UserActionKind {
 /// An input of an agent's core that comes from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// An action of the user, in which a path is resolved.
+    /// An action of the user; a path in it has been resolved.
     Act(AgentAction),
     /// Answers a request for an approval.
     Answer {
@@ -297,7 +295,7 @@ pub enum Op {
         kind: AskKind,
         /// The decision: approved, once or for longer, or denied.
         decision: ReviewDecision,
-        /// The digest in the answer; if present, it has to be the request's.
+        /// The digest in the answer; if present, it must equal the digest in the request.
         digest: Option<String>,
     },
 }

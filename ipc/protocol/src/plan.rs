@@ -29,7 +29,7 @@ pub struct Plan {
 pub struct PlanStep {
     /// Title of the step, in one line.
     pub title: String,
-    /// The work, as Markdown.
+    /// The work of the step, as Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The files that the step is about, as the plan writes them.
@@ -40,12 +40,12 @@ pub struct PlanStep {
     pub acceptance: Vec<Acceptance>,
 }
 
-/// Something that has to hold when a step is done.
+/// A condition that must hold when a step is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "text", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum Acceptance {
-    /// A command that must exit with 0. The supervisor runs it.
+    /// A command that must exit with 0. Bailiwick runs the command.
     Command(String),
     /// A statement that must be true. Only the agent judges it.
     Criterion(String),

@@ -1,4 +1,4 @@
-//! The access of an agent, and the order of accesses.
+//! The access of an agent, and the comparison of two accesses.
 
 use serde::{Deserialize, Serialize};
 

@@ -134,7 +134,7 @@ impl Rights {
 }
 
 impl RightsSummary {
-    /// Replaces all readable directories below these ones by the one name [`NamedRoot::System`], at the end.
+    /// Replaces all readable directories below `places` by one name, [`NamedRoot::System`], at the end.
     #[must_use]
     pub fn with_system(mut self, places: &[&Path]) -> Self {
         let before = self.read.len();

@@ -46,7 +46,7 @@ pub struct AgentRightsApprovalParams {
     pub rights: Rights,
     /// The part of the access that the parent does not have.
     pub grant: Grant,
-    /// MCP servers that the parent passes on. Calls are limited to the sub-agent's own access.
+    /// MCP servers that the parent passes on, for calls within the sub-agent's own access.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// SHA-256 of the task, the role, the servers and the access, in hexadecimal.

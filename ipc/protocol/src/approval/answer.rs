@@ -1,4 +1,4 @@
-//! Answers of a front end.
+//! Answers of a front end to requests for an approval.
 
 use ipc::id::ApprovalId;
 use serde::{Deserialize, Serialize};

@@ -108,13 +108,13 @@ command_params! {
         /// Prefixes for the parts of a compound command, if no single prefix covers it; each can be approved alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
-        /// Directory that the scope `grant_root` makes writable for the session; absent if that is no answer.
+        /// Directory that the scope `grant_root` makes writable for the session; absent if that scope is not possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
         /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
-        /// Prefixes that could be kept for the project, in the user's settings; absent if that is no answer.
+        /// Prefixes that the scope `command_prefixes_in_project` keeps in the user's settings; absent if not possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub in_project: Option<ProjectPrefixes>,
     }
@@ -143,7 +143,7 @@ command_params! {
     } {
         /// The denial of the command.
         pub denial: Denial,
-        /// Directory that the scope `grant_root` makes writable for the session; absent if that is no answer.
+        /// Directory that the scope `grant_root` makes writable for the session; absent if that scope is not possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
         /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.

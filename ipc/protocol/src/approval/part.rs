@@ -58,8 +58,7 @@ impl FilePart {
 }
 
 impl ChangePart {
-    /// Returns a part of the change `shown`, whose request has the digest `whole`. `None` if a file or hunk was not
-    /// shown.
+    /// Returns a part of the change `shown`, whose request has the digest `whole`; `None` for files or hunks not shown.
     pub fn of(whole: &str, shown: &FileChanges, files: Vec<FilePart>) -> Option<Self> {
         let mut lines = format!("{whole}\n");
         for file in &files {

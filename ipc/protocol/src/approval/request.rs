@@ -1,4 +1,4 @@
-//! Requests to a front end.
+//! Requests to a front end for an approval.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub struct ApplyPatchApprovalParams {
     /// The agent's reason in its own words (untrusted), if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Directory that the scope `grant_root` makes writable for the session; absent if that is no answer.
+    /// Directory that the scope `grant_root` makes writable for the session; absent if that scope is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_root: Option<WirePath>,
     /// Other calls whose changes the request includes. One answer decides on all, and none for the session fits.
@@ -62,7 +62,7 @@ pub struct ApplyPatchApprovalParams {
     /// Access that the answer `approved_for_turn` gives until the turn ends; absent if that answer is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnAccess>,
-    /// True if `approved_in_part` is an answer: each file is text of limited size.
+    /// True if `approved_in_part` is a possible answer: each file is text of limited size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_part: bool,
     /// Old and new texts of the files, if `in_part` is true. They are neither logged nor sent to another process.

@@ -44,7 +44,7 @@ impl Account {
 }
 
 impl EventKind {
-    /// Returns tokens and cost of this event alone, or `None` if the event is no reply of a model.
+    /// Returns tokens and cost of this event alone, or `None` if no model was asked for it.
     pub const fn spent(&self) -> Option<Account> {
         match self {
             Self::AssistantMessage(message) => Some(Account::of(message.usage, message.cost_usd)),

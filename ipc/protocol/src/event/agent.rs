@@ -74,8 +74,8 @@ pub struct SubAgentResult {
     /// A sentence about the end, if the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that the sub-agent changed, sorted, at most a thousand, without those that git ignores. Comparison of the
-    /// project adds to those that file tools changed, unless another agent wrote at the same time.
+    /// Files that the sub-agent changed, sorted, at most a thousand, without those that git ignores: files that file
+    /// tools changed and, if no other agent wrote, files that a comparison found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that the sub-agent may have changed other files too; absent if it has not.
@@ -90,7 +90,7 @@ pub struct SubAgentResult {
     pub steps: u32,
     /// Tokens of the agent, without those of sub-agents.
     pub usage: TokenUsage,
-    /// Cost of these tokens, if the model's prices are known.
+    /// Cost of the tokens in `usage`, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// Time from the sub-agent's start to the end of its last process, in milliseconds.
@@ -222,7 +222,7 @@ impl fmt::Display for WriteTurnAwaited {
     }
 }
 
-/// Displays `call 3 goes on after 2.5 s`.
+/// Displays `call 3 continues after 2.5 s`.
 impl fmt::Display for WriteTurnTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waited = Duration::from_millis(self.waited_ms).as_secs_f64();

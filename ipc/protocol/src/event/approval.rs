@@ -72,7 +72,7 @@ impl fmt::Display for AppliedPart {
 /// The user's approval of everything in a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnAllowed {
-    /// The call whose request the user answered so.
+    /// The call whose request the user answered with this approval.
     pub call: CallId,
     /// The access until the end of the turn.
     pub access: TurnAccess,

@@ -23,7 +23,7 @@ pub enum ToolKind {
     Execute,
     /// The call plans, or starts another agent.
     Think,
-    /// The call fetches something from outside.
+    /// The call fetches external data.
     Fetch,
     /// The call does anything else.
     #[default]

@@ -128,7 +128,7 @@ pub struct ChangedFile {
     pub change: ChangeKind,
 }
 
-/// A change of a file.
+/// Kind of a file's change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

@@ -47,7 +47,7 @@ pub enum CompactionCause {
     Limit,
     /// The provider said that the prompt is too long.
     Overflow,
-    /// The user requested it.
+    /// The user requested the summary.
     Request,
     /// The user requested an empty conversation without a summary.
     Clear,

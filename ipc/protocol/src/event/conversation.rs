@@ -159,7 +159,7 @@ pub struct RunResult {
     /// Reason that the first worker's tier is not `full`, if the best tier was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// Parts of the sandbox that this kernel does not enforce, one sentence each.
+    /// Parts of the access that this kernel does not enforce, one sentence each.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     /// The model's last message.

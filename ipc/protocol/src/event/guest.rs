@@ -73,7 +73,7 @@ pub struct GuestStarted {
 pub struct GuestEnded {
     /// The number of the guest in its event `guest_started`.
     pub guest: GuestId,
-    /// The reason why it ended.
+    /// The reason why the guest ended.
     pub reason: GuestEnd,
     /// Counts of the guest's work, as far as they are known.
     #[serde(default)]
@@ -168,7 +168,7 @@ pub enum GuestEnd {
 }
 
 impl GuestEnd {
-    /// True if the guest ended by a fault, and not because it was done, ended or cut off.
+    /// True if the guest ended because of a fault: it was late, died, failed or broke the protocol.
     pub const fn is_failure(&self) -> bool {
         match self {
             Self::Late | Self::Died { .. } | Self::Failed { .. } | Self::Violation { .. } => true,

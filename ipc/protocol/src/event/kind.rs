@@ -54,7 +54,7 @@ pub enum EventKind {
     AssistantMessage(AssistantMessage),
     /// A reply of the model is incomplete.
     ModelFailed {
-        /// The kind of the error.
+        /// The kind of the failure.
         kind: FailureKind,
         /// Description of the failure, for people.
         message: String,
@@ -78,9 +78,9 @@ pub enum EventKind {
         call: CallId,
         /// The model's id of the call.
         tool_use: ToolUseId,
-        /// Name of the tool as the model wrote it; it may be one that no tool has.
+        /// Name of the tool, as the model wrote it. There may be no such tool.
         name: String,
-        /// Kind of work that the tool does, by the names of ACP.
+        /// Kind of work that the tool does, in the words of the Agent Client Protocol.
         #[serde(default)]
         kind: ToolKind,
         /// The files and directories that the arguments name.
@@ -96,14 +96,14 @@ pub enum EventKind {
         call: CallId,
         /// The model's id of the call.
         tool_use: ToolUseId,
-        /// The final status.
+        /// Status of the call at its end.
         status: ToolCallStatus,
         /// The result as the model receives it.
         content: String,
         /// Number of bytes at the end of `content` that repeat this call's `denied` events and the access.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         explanation_bytes: Option<u64>,
-        /// Duration in milliseconds.
+        /// Duration of the call in milliseconds.
         duration_ms: u64,
         /// The changes of files that the call made by the file tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,7 +139,7 @@ pub enum EventKind {
     GrantAdded(SessionGrant),
     /// An approval for the session ended.
     GrantRevoked {
-        /// The id from `grant_added`.
+        /// Id of the approval, as in the event `grant_added`.
         id: GrantId,
     },
     /// The user approved everything in the turn of a call.
@@ -164,7 +164,7 @@ pub enum EventKind {
     WorkerEnded {
         /// The generation of the worker that ended.
         generation: Generation,
-        /// The end of its run, the exit status or signal of its process, or the fault for which it was killed.
+        /// The end of the run, the exit status or signal of the worker, or the fault for which it was killed.
         reason: Recorded<WorkerEnd>,
     },
     /// Hosts that an agent connected to by name, or tried to: each at the first time, and all of a worker's hosts with
@@ -199,7 +199,7 @@ pub enum EventKind {
     SubAgentSpawned(SubAgentSpawned),
     /// A sub-agent has ended with its last process.
     SubAgentResult(SubAgentResult),
-    /// A call that may write waits until another agent does not write any more.
+    /// A call that may write waits until other agents have finished writing.
     WriteTurnAwaited(WriteTurnAwaited),
     /// A call that waited for other agents continues.
     WriteTurnTaken(WriteTurnTaken),

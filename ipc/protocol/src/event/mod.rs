@@ -60,7 +60,7 @@ pub const SCHEMA: u32 = 7;
 /// The oldest version that can still be read. Fields that events of this version do not have get a default value.
 pub const OLDEST_SCHEMA: u32 = 3;
 
-/// A line of the session log: an event, its place in the log, and its agent.
+/// A line of the session log: an event, its position in the log, and its agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionEvent {
     /// Position in the log.

@@ -1,4 +1,4 @@
-//! Codes of notices.
+//! Codes of the event `notice`.
 
 use super::word::words;
 
@@ -47,7 +47,7 @@ words! {
         NoAgent = "no_agent",
         /// The project's instructions were not read.
         NoInstructions = "no_instructions",
-        /// No approval has this number.
+        /// The user named an approval by a number that no approval has.
         NoSuchGrant = "no_such_grant",
         /// A plan is unreadable, or asks for access that cannot be given.
         PlanNotRead = "plan_not_read",
@@ -57,7 +57,7 @@ words! {
         Resumed = "resumed",
         /// The provider rejects a part of the conversation, which continues without it.
         PartLeftOut = "part_left_out",
-        /// No planner was started.
+        /// A planner could not be started.
         PlanRefused = "plan_refused",
         /// The agent has no worker.
         NoWorker = "no_worker",

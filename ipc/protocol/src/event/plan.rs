@@ -61,7 +61,7 @@ pub struct PlanApproved {
     /// The MCP servers that the plan lists, with the access that the approval showed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
-    /// Author of the decision.
+    /// Author of the approval.
     pub by: DecidedBy,
     /// The bytes of the plan, if no event `plan_created` of this session has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct PlanApproved {
 pub struct PlanStepStatus {
     /// The number of the step, from 1.
     pub step: u32,
-    /// Title of the plan.
+    /// Title of the step.
     pub title: String,
     /// The status before the change.
     pub from: StepStatus,

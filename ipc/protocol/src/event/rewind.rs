@@ -71,7 +71,7 @@ pub struct RewindPreview {
 pub struct LeftFile {
     /// The file, relative to the project.
     pub path: WirePath,
-    /// The reason, as a phrase.
+    /// The reason why the file stays as it is, as a phrase.
     pub reason: String,
 }
 

@@ -33,7 +33,7 @@ pub struct ListedTask {
 pub enum TaskState {
     /// The task is not begun.
     Pending,
-    /// The agent works on it.
+    /// The agent works on the task.
     InProgress,
     /// The task is done.
     Done,

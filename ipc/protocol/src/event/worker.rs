@@ -31,7 +31,7 @@ pub struct WorkerStarted {
     /// The effect for which a one-shot worker was started; absent for other workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_shot: Option<OneShot>,
-    /// Reason that the tier is not `full`, if the best was requested.
+    /// Reason that the tier is not `full`, if the best tier was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
     /// Parts of the access that this kernel does not enforce, one sentence each.

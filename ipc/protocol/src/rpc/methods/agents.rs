@@ -37,7 +37,7 @@ pub struct AgentInfo {
     pub rights: Option<RightsSummary>,
     /// The work that the agent does now, if any.
     pub state: AgentState,
-    /// The reason for a sub-agent's end; absent before.
+    /// The reason for a sub-agent's end; absent while the sub-agent works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<SubAgentStatus>,
     /// The calls of the agent that are open.
@@ -50,7 +50,7 @@ pub struct AgentInfo {
     pub steps: u64,
     /// Tokens of the agent, without those of its sub-agents.
     pub usage: TokenUsage,
-    /// Cost of these tokens, if the model's prices are known.
+    /// Cost of the tokens in `usage`, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// Start of the agent's last turn, in milliseconds since 1970; absent before the first turn.

@@ -94,7 +94,7 @@ requests! {
     GetPrompt(GetPromptParams) -> Accepted, GET_PROMPT_METHOD = "getPrompt";
     /// Lists the commands that the user defines, and those of a trusted project.
     ListCommands(ConversationParams) -> super::ListCommandsResponse, LIST_COMMANDS_METHOD = "listCommands";
-    /// Returns the text of a command of that list, with arguments. No model reads it.
+    /// Returns the text, with arguments, of a command that the user or the project defines. No model reads it.
     GetCommand(GetCommandParams) -> super::GetCommandResponse, GET_COMMAND_METHOD = "getCommand";
     /// Starts an agent that makes a plan, in parallel to the first agent, and changes nothing.
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
@@ -332,8 +332,7 @@ pub struct SetNetParams {
     pub conversation_id: ConversationId,
     /// The new network access.
     pub net: Network,
-    /// Local addresses that may be connected to if the network is on; if absent, those that the conversation began
-    /// with.
+    /// Local addresses that may be connected to if the network is on; if absent, those of the conversation's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }
@@ -356,7 +355,7 @@ pub struct SetModeParams {
 pub struct SetModelParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent; the conversation's first if absent.
+    /// The agent whose model changes; the conversation's first agent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// The model's name.
@@ -370,7 +369,7 @@ pub struct SetModelParams {
 pub struct RevokeGrantParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The id from `grant_added`.
+    /// Id of the approval, as in the event `grant_added`.
     pub grant_id: GrantId,
 }
 
@@ -418,7 +417,7 @@ fn generic_events(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(schemars::JsonSchema)]
 pub struct ShutdownParams {}
 
-/// Result of a request that was passed on; notifications report its progress.
+/// Result of a request that was accepted; notifications report its progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

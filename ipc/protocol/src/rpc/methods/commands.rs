@@ -28,7 +28,7 @@ pub struct GetCommandParams {
     pub arguments: String,
 }
 
-/// Result of [`GET_COMMAND_METHOD`](super::GET_COMMAND_METHOD): nothing was sent.
+/// Result of [`GET_COMMAND_METHOD`](super::GET_COMMAND_METHOD). The text is not sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

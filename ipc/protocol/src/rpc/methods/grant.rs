@@ -13,7 +13,7 @@ use ipc::rights::{Hosts, Network, Reach, RightsChange};
 pub struct GrantParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent; the conversation's first if absent.
+    /// The agent whose access changes; the conversation's first agent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// The right to add to those of the agent, or to withdraw.
@@ -41,7 +41,7 @@ pub struct GrantedNetwork {
     /// Hosts that the agent may reach from now on, in addition to earlier ones; absent for all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Local addresses that may be connected to; if absent, those of the opening of the conversation.
+    /// Local addresses that may be connected to; if absent, those of the conversation's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }
