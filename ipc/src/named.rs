@@ -40,15 +40,15 @@ pub fn process_of(path: &Path) -> Option<u32> {
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permits {
-    /// Reading a file, or listing a directory.
+    /// True if the file can be read, or the directory listed.
     pub read: bool,
-    /// Changing a file, or creating it if it is missing.
+    /// True if the file can be changed, or created if it is missing.
     pub write: bool,
-    /// Executing a file, or entering a directory.
+    /// True if the file can be executed, or the directory entered.
     pub execute: bool,
-    /// Removing or renaming the path.
+    /// True if the path can be removed or renamed.
     pub remove: bool,
-    /// Changing mode and times of the path, as only the owner may.
+    /// True if mode and times of the path can be changed, as only the owner may.
     pub own: bool,
 }
 
@@ -57,13 +57,13 @@ impl Permits {
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
-/// Results of operations in the command's confinement: error numbers, 0 on success, `None` if not tried.
+/// Results of operations in the command's confinement: an error number, 0 on success, `None` if not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Opening the path for reading.
+    /// Result of opening the path for reading.
     pub read: Option<i32>,
-    /// Opening the path for writing. If it is missing, creating a file in its nearest directory.
+    /// Result of opening the path for writing or, if it is missing, of creating a file in its nearest directory.
     pub write: Option<i32>,
-    /// Changing the directory that contains the path.
+    /// Result of changing the directory that contains the path.
     pub remove: Option<i32>,
 }

@@ -48,7 +48,7 @@ pub struct Prices {
     pub long: Option<LongPrompt>,
 }
 
-/// Other rates for requests with long prompts.
+/// Prices of requests with long prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongPrompt {
     /// Number of tokens that a prompt must exceed to count as long.

@@ -105,14 +105,14 @@ impl fmt::Display for Network {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[expect(clippy::struct_excessive_bools, reason = "each place has to be allowed separately")]
 pub struct Reach {
-    /// This machine's own addresses, including loopback. The machine's resolver is always permitted.
+    /// True if this machine's own addresses may be reached, including loopback. Its resolver always may.
     pub host: bool,
-    /// Private networks, without this machine's own addresses in them.
+    /// True if private networks may be reached, without this machine's own addresses in them.
     #[serde(default)]
     pub lan: bool,
-    /// Link-local addresses.
+    /// True if link-local addresses may be reached.
     pub link_local: bool,
-    /// The addresses at which clouds give out credentials.
+    /// True if the addresses at which clouds give out credentials may be reached.
     pub metadata: bool,
 }
 

@@ -16,7 +16,7 @@ pub enum AgentAccess {
     /// No write access except to the sub-agent's own temp directory.
     #[default]
     Read,
-    /// Write access as well.
+    /// Read and write access.
     Write,
 }
 

@@ -117,7 +117,7 @@ pub enum SubAgentStatus {
     Budget,
     /// The user, or the end of the parent, interrupted the sub-agent.
     Interrupted,
-    /// The provider failed.
+    /// The requests to the model's provider failed.
     Provider,
     /// The sub-agent never started, or ended by a fault of Bailiwick.
     Crashed,

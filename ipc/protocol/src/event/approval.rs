@@ -93,7 +93,7 @@ impl fmt::Display for TurnAllowed {
     }
 }
 
-/// End of the access that the user gave to a whole turn.
+/// Reason for the end of the access that the user gave for a whole turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

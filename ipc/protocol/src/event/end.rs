@@ -27,7 +27,7 @@ pub enum EndReason {
     CostLimit,
     /// The limit of time is reached.
     TimeLimit,
-    /// The model refused.
+    /// The model refused to answer.
     Refusal,
     /// The context window is full.
     ContextFull,
@@ -36,7 +36,7 @@ pub enum EndReason {
     DeniedAtEnd,
     /// The user answered a request for an approval by ending the turn.
     Aborted,
-    /// The provider failed.
+    /// The requests to the model's provider failed.
     #[serde(rename = "provider_error")]
     Provider,
     /// The user interrupted the turn.

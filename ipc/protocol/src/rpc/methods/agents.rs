@@ -71,7 +71,7 @@ pub enum AgentState {
     AtRest,
     /// The model's reply is awaited or arrives.
     Model,
-    /// Calls run.
+    /// Tool calls of the agent run.
     Calls,
     /// A call waits for an approval.
     Approval,

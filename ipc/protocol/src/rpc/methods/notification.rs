@@ -172,10 +172,10 @@ pub enum Passing {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum NotificationForm {
-    /// A method for each kind.
+    /// A method for each kind of notification.
     #[default]
     Typed,
-    /// One method for all, and the kind as `type`.
+    /// One method for all notifications, with the kind as `type`.
     Generic,
 }
 
