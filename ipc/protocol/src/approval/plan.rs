@@ -30,7 +30,7 @@ pub struct PlanApprovalParams {
     /// Numbers of finished steps, which are not done again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
-    /// All access of the execution, without a private temp directory. Acceptance commands need no further request.
+    /// All access of the execution, without a private temp directory. Acceptance commands run with it, too.
     pub rights: Rights,
     /// The directory of the project's package caches, outside of the project, if the execution may write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum EndReason {
-    /// The model ended its turn without a tool call.
+    /// The model ended its turn.
     Done,
-    /// The model made no progress, and was stopped.
+    /// The model made no progress.
     GaveUp,
     /// The model answered with neither text nor a tool call, also when it was asked once more.
     NothingSaid,

@@ -43,7 +43,7 @@ words! {
         ModelUnchanged = "model_unchanged",
         /// There were more denials than are logged.
         MoreDenied = "more_denied",
-        /// A message is for an agent that does not exist or has ended.
+        /// A message or an order is for an agent that is not working.
         NoAgent = "no_agent",
         /// The project's instructions were not read.
         NoInstructions = "no_instructions",

@@ -204,7 +204,7 @@ pub struct NewConversationParams {
     /// Local addresses that may be connected to if the network is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
-    /// The model's name; the one in the settings if absent.
+    /// Name of the model, if not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// API of the provider: `anthropic`, `openai` or `responses`.
