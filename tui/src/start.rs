@@ -36,6 +36,12 @@ pub struct Start {
     pub unasked: Vec<String>,
 }
 
+impl Start {
+    pub(crate) fn own_command(&self, name: &str) -> Option<&OwnCommand> {
+        self.commands.iter().find(|command| command.name == name)
+    }
+}
+
 /// Origins of settings for display: `default`, `--mode`, `config.toml:3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins {

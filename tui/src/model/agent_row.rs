@@ -1,15 +1,17 @@
 use ipc::denial::Denial;
 use ipc::id::AgentId;
-use protocol::event::{Account, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
+use protocol::event::{Account, SubAgentResult, SubAgentStatus, counted};
 
 use super::calls::duration;
-use super::{AgentView, Agents, Block, Look, Model, Part, access};
+use super::{AgentView, Agents, Model, access};
+use crate::moment::UiTime;
 use crate::text::{Ink, SafeText, Styled, Tone};
 use crate::tool_summary::{cut, first_line};
 
 /// Maximum number of columns of a task, a step or a denied place.
 const COLUMNS: usize = 32;
 
+/// Row of a sub-agent in the transcript of its parent.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentRow {
     parent: AgentId,
@@ -19,14 +21,32 @@ pub(crate) struct AgentRow {
 }
 
 impl AgentRow {
+    pub(crate) fn new(parent: AgentId, block: usize, hint: String) -> Self {
+        Self { parent, block, hint, text: Styled::default() }
+    }
+
     /// True if the row is this block of an agent's transcript.
     pub(crate) fn is_at(&self, parent: &AgentId, block: usize) -> bool {
         self.parent == *parent && self.block == block
     }
+
+    /// Returns the agent whose transcript has the row, and the index of the row's block.
+    pub(crate) fn place(&self) -> (AgentId, usize) {
+        (self.parent.clone(), self.block)
+    }
+
+    /// Returns false if the row has this text already.
+    pub(crate) fn set(&mut self, text: &Styled) -> bool {
+        let is_new = self.text != *text;
+        if is_new {
+            self.text = text.clone();
+        }
+        is_new
+    }
 }
 
 impl AgentView {
-    /// Shown in the row.
+    /// Adds a denial to the sub-agent's row.
     pub(crate) fn was_denied(&mut self, denial: &Denial) {
         let object = denial.object.to_string();
         if !self.denied.contains(&object) {
@@ -49,124 +69,59 @@ impl Agents {
         let is_cut = |row: &mut AgentRow| row.parent == AgentId::root() && row.block >= block;
         self.all_mut().for_each(|view| _ = view.row.take_if(is_cut));
     }
-}
-
-impl Model {
-    /// Replaces the row of the call that started the sub-agent.
-    pub(crate) fn begin_row(&mut self, parent: &AgentId, spawned: &SubAgentSpawned) {
-        let view = self.agents.of(parent);
-        let call = spawned.call.and_then(|call| view.calls.get_mut(&call));
-        let block = if let Some(call) = call {
-            call.is_agent = true;
-            call.block
-        } else {
-            view.transcript.push(Block::of(vec![Part::new(SafeText::default(), Look::Tool)]))
-        };
-        let hint = match spawned.call {
-            Some(_) => String::new(),
-            None => format!(":agent {} shows it", spawned.agent),
-        };
-        self.agents.of(&spawned.agent).row =
-            Some(AgentRow { parent: parent.clone(), block, hint, text: Styled::default() });
-    }
-
-    pub(crate) fn renew_rows(&mut self) {
-        let running = self.agents.each().filter(|(_, view)| view.ended.is_none() && view.row.is_some());
-        let running: Vec<_> = running.map(|(agent, _)| agent.clone()).collect();
-        for agent in running {
-            self.renew_row(&agent, None);
-        }
-    }
-
-    /// With the steps of a plan that the sub-agent executed.
-    pub(crate) fn end_row(&mut self, result: &SubAgentResult) {
-        let view = self.agents.of(&result.agent);
-        result.denied.iter().for_each(|denial| view.was_denied(denial));
-        self.renew_row(&result.agent, Some(result));
-        let Some(row) = self.agents.of(&result.agent).row.take() else { return };
-        let steps = result.plan.iter().map(|step| format!("  {step}"));
-        // The row names what was denied, and the message repeats that in the model's words.
-        let message = result.message.as_ref().filter(|_| result.status != SubAgentStatus::Denied);
-        let further = steps.chain(message.map(|message| format!("  {message}")));
-        let parts: Vec<_> = further.map(|text| Part::new(SafeText::prose(&text), Look::Turn)).collect();
-        if let Some(block) = self.agents.of(&row.parent).transcript.block_mut(row.block) {
-            let at = block.parts.len().min(1);
-            block.parts.splice(at..at, parts);
-        }
-    }
 
     /// True if the row of a running sub-agent counts its seconds.
     pub(crate) fn has_running_row(&self) -> bool {
-        self.agents.each().any(|(_, view)| view.row.is_some() && view.turn.is_running())
+        self.each().any(|(_, view)| view.row.is_some() && view.turn.is_running())
     }
+}
 
-    fn renew_row(&mut self, agent: &AgentId, result: Option<&SubAgentResult>) {
-        let Some((_, view)) = self.agents.each().find(|(other, _)| *other == agent) else { return };
-        let Some(row) = &view.row else { return };
-        let text = self.row_of(agent, view, row, result);
-        if text == row.text {
-            return;
-        }
-        let (parent, block) = (row.parent.clone(), row.block);
-        if let Some(row) = &mut self.agents.of(agent).row {
-            row.text = text.clone();
-        }
-        let block = self.agents.of(&parent).transcript.block_mut(block);
-        if let Some(head) = block.and_then(|block| block.parts.first_mut()) {
-            head.replace(text, Look::Tool);
-        }
+/// Returns the text of a sub-agent's row, such as
+/// `→ 1.2 List the tests · read-only · run rg -n test · 4 s · $0.01 · blocked: /etc`; `None` if the agent has no row.
+pub(crate) fn text(model: &Model, agent: &AgentId, result: Option<&SubAgentResult>) -> Option<Styled> {
+    let (_, view) = model.agents.each().find(|(other, _)| *other == agent)?;
+    let row = view.row.as_ref()?;
+    // As in the row of a call, a mark and a word are enough to find the failure.
+    let (mark, ink) = match result.map(|result| result.status) {
+        None => ("→", Ink::Plain),
+        Some(SubAgentStatus::Done) => ("✓", Ink::Plain),
+        Some(_) => ("✗", Ink::Failed),
+    };
+    let task = cut(first_line(view.task.as_deref().unwrap_or_default()), COLUMNS);
+    let role = view.role.as_ref().map(|role| format!(" as {role}")).unwrap_or_default();
+    let access = access::brief(&view.session.rights, &model.start.project);
+    let mut words = vec![format!(" {agent}{role} {task}").trim_end().to_owned(), access];
+    let status = words.iter().filter(|word| !word.is_empty()).count();
+    match result {
+        None => words.extend([step(model, agent, view), lasted(view, model.now)]),
+        Some(result) => words.extend(ending(result)),
     }
+    let account = result
+        .map_or_else(|| model.agents.spent_by(agent), |result| Account::of(result.usage, result.cost_usd));
+    words.push(spent(&account));
+    words.extend(view.blocked());
+    words.push(row.hint.clone());
+    words.retain(|word| !word.is_empty());
+    let mut text = Styled::default();
+    text.append(SafeText::line(mark).all(), Tone::of(ink));
+    for (at, word) in words.iter().enumerate() {
+        let ink = if at == status { ink } else { Ink::Plain };
+        text.append(SafeText::line(if at == 0 { "" } else { " · " }).all(), Tone::default());
+        text.append(SafeText::line(word).all(), Tone::of(ink));
+    }
+    Some(text)
+}
 
-    /// Such as `→ 1.2 List the tests · read-only · run rg -n test · 4 s · $0.01 · blocked: /etc`.
-    fn row_of(
-        &self,
-        agent: &AgentId,
-        view: &AgentView,
-        row: &AgentRow,
-        result: Option<&SubAgentResult>,
-    ) -> Styled {
-        // As in the row of a call, a mark and a word are enough to find the failure.
-        let (mark, ink) = match result.map(|result| result.status) {
-            None => ("→", Ink::Plain),
-            Some(SubAgentStatus::Done) => ("✓", Ink::Plain),
-            Some(_) => ("✗", Ink::Failed),
-        };
-        let task = cut(first_line(view.task.as_deref().unwrap_or_default()), COLUMNS);
-        let role = view.role.as_ref().map(|role| format!(" as {role}")).unwrap_or_default();
-        let access = access::brief(&view.session.rights, &self.start.project);
-        let mut words = vec![format!(" {agent}{role} {task}").trim_end().to_owned(), access];
-        let status = words.iter().filter(|word| !word.is_empty()).count();
-        match result {
-            None => words.extend([self.step_of(agent, view), self.lasted(view)]),
-            Some(result) => words.extend(ending(result)),
-        }
-        let account = result
-            .map_or_else(|| self.agents.spent_by(agent), |result| Account::of(result.usage, result.cost_usd));
-        words.push(spent(&account));
-        words.extend(view.blocked());
-        words.push(row.hint.clone());
-        words.retain(|word| !word.is_empty());
-        let mut row = Styled::default();
-        row.append(SafeText::line(mark).all(), Tone::of(ink));
-        for (at, word) in words.iter().enumerate() {
-            let ink = if at == status { ink } else { Ink::Plain };
-            row.append(SafeText::line(if at == 0 { "" } else { " · " }).all(), Tone::default());
-            row.append(SafeText::line(word).all(), Tone::of(ink));
-        }
-        row
-    }
+fn lasted(view: &AgentView, now: UiTime) -> String {
+    view.turn.began.map(|began| format!("{} s", now.since(began).as_secs())).unwrap_or_default()
+}
 
-    fn lasted(&self, view: &AgentView) -> String {
-        view.turn.began.map(|began| format!("{} s", self.now.since(began).as_secs())).unwrap_or_default()
+/// Returns the running call, or a word for the state of the turn.
+fn step(model: &Model, agent: &AgentId, view: &AgentView) -> String {
+    if model.cards.iter().any(|card| card.asked.agent == *agent) {
+        return "asks you".to_owned();
     }
-
-    /// A call, or a word for the turn.
-    fn step_of(&self, agent: &AgentId, view: &AgentView) -> String {
-        if self.cards.iter().any(|card| card.asked.agent == *agent) {
-            return "asks you".to_owned();
-        }
-        view.activity().map_or_else(|| view.turn.doing.word().to_owned(), |call| cut(&call, COLUMNS))
-    }
+    view.activity().map_or_else(|| view.turn.doing.word().to_owned(), |call| cut(&call, COLUMNS))
 }
 
 /// Kind of the end, unless it is the usual one, with steps, changed files and time.

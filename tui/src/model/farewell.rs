@@ -3,28 +3,23 @@ use std::time::Duration;
 use super::Model;
 use crate::moment::UiTime;
 
-impl Model {
-    pub fn has_messages(&self) -> bool {
-        !self.rewind.said.is_empty()
-    }
-
-    /// Such as `Ended · 12 min · 4 files · +18 -5 · $0.41 · 2 things were blocked (bailiwick audit)`.
-    pub fn farewell(&self) -> String {
-        let account = self.agents.spent_in_all();
-        let blocked = match self.agents.each().map(|(_, view)| view.denied.len()).sum::<usize>() {
-            0 => None,
-            1 => Some("1 thing was blocked (bailiwick audit)".to_owned()),
-            many => Some(format!("{many} things were blocked (bailiwick audit)")),
-        };
-        let parts = [
-            Some("Ended".to_owned()),
-            Some(lasted(self.now.since(UiTime::default()))),
-            self.changes.summary(),
-            account.money().filter(|_| account.usage.total() > 0),
-            blocked,
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
-    }
+/// Returns the line that stands in the terminal after the session, such as
+/// `Ended · 12 min · 4 files · +18 -5 · $0.41 · 2 things were blocked (bailiwick audit)`.
+pub(super) fn text(model: &Model) -> String {
+    let account = model.agents.spent_in_all();
+    let blocked = match model.agents.each().map(|(_, view)| view.denied.len()).sum::<usize>() {
+        0 => None,
+        1 => Some("1 thing was blocked (bailiwick audit)".to_owned()),
+        many => Some(format!("{many} things were blocked (bailiwick audit)")),
+    };
+    let parts = [
+        Some("Ended".to_owned()),
+        Some(lasted(model.now.since(UiTime::default()))),
+        model.changes.summary(),
+        account.money().filter(|_| account.usage.total() > 0),
+        blocked,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 fn lasted(duration: Duration) -> String {

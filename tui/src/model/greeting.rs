@@ -5,32 +5,31 @@ use super::{Block, Look, Model, Part, Session};
 use crate::commands::{Command, KeyMode};
 use crate::text::SafeText;
 
-impl Model {
-    pub(super) fn greet(&mut self) {
-        let place = SafeText::labelled("bailiwick in ", self.start.project.as_bytes());
-        let access = access(&self.agents.shown().session, self.plans_now());
-        let key = |command, word: &str| {
-            let key = self.start.keymap.hint(KeyMode::Insert, command);
-            if key.is_empty() { String::new() } else { format!("{key} {word}") }
-        };
-        let keys = [
-            "/ commands".to_owned(),
-            "? keys".to_owned(),
-            key(Command::Newline, "new line"),
-            key(Command::CycleMode, "mode"),
-            key(Command::Leave, "stop"),
-            ":q quit".to_owned(),
-        ];
-        let keys: Vec<_> = keys.into_iter().filter(|key| !key.is_empty()).collect();
-        let tries = "try: fix the failing test · @README.md explain this · /plan add a flag";
-        let notice = |text: &str| Part::new(SafeText::prose(text), Look::Notice);
-        self.agents.shown_mut().transcript.push(Block::of(vec![
-            Part::new(place, Look::Heading),
-            notice(&access),
-            notice(tries),
-            notice(&keys.join(" · ")),
-        ]));
-    }
+/// Returns the first block of a session's transcript: project, access, examples and the most important keys.
+pub(super) fn block(model: &Model) -> Block {
+    let place = SafeText::labelled("bailiwick in ", model.start.project.as_bytes());
+    let access = access(&model.agents.shown().session, model.plans_now());
+    let key = |command, word: &str| {
+        let key = model.start.keymap.hint(KeyMode::Insert, command);
+        if key.is_empty() { String::new() } else { format!("{key} {word}") }
+    };
+    let keys = [
+        "/ commands".to_owned(),
+        "? keys".to_owned(),
+        key(Command::Newline, "new line"),
+        key(Command::CycleMode, "mode"),
+        key(Command::Leave, "stop"),
+        ":q quit".to_owned(),
+    ];
+    let keys: Vec<_> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+    let tries = "try: fix the failing test · @README.md explain this · /plan add a flag";
+    let notice = |text: &str| Part::new(SafeText::prose(text), Look::Notice);
+    Block::of(vec![
+        Part::new(place, Look::Heading),
+        notice(&access),
+        notice(tries),
+        notice(&keys.join(" · ")),
+    ])
 }
 
 fn access(session: &Session, plans: bool) -> String {

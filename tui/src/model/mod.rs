@@ -1,5 +1,5 @@
 pub(crate) mod access;
-mod agent_row;
+pub(crate) mod agent_row;
 mod agents;
 mod answer;
 mod attention;
@@ -35,10 +35,10 @@ mod screen;
 mod search;
 mod selection;
 mod session;
-mod short_help;
+pub(crate) mod short_help;
 mod tasks;
 mod transcript;
-mod tree;
+pub(crate) mod tree;
 mod turn;
 mod turn_access;
 mod walk;
@@ -84,7 +84,7 @@ pub(crate) use screen::{Areas, log_rows, plan_rows};
 pub(crate) use search::Found;
 pub(crate) use selection::{CursorMove, Shape};
 pub(crate) use session::{Pending, Session};
-pub(crate) use tasks::{counted_tasks, task_line};
+pub(crate) use tasks::{counted_tasks, open_tasks, task_line, tasks_beside};
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
@@ -254,12 +254,21 @@ impl Model {
             revision: 0,
             start,
         };
-        model.greet();
+        let greeting = greeting::block(&model);
+        model.agents.shown_mut().transcript.push(greeting);
         model
     }
 
     pub fn is_over(&self) -> bool {
         self.over
+    }
+
+    pub fn has_messages(&self) -> bool {
+        !self.rewind.said.is_empty()
+    }
+
+    pub fn farewell(&self) -> String {
+        farewell::text(self)
     }
 
     /// In Markdown; empty without an answer.
@@ -285,12 +294,38 @@ impl Model {
         self.mode == Mode::Log || self.mode == Mode::Command && self.line_for == LineFor::Filter
     }
 
+    pub(crate) fn walks_tree(&self) -> bool {
+        self.mode == Mode::Agents
+    }
+
     pub(crate) fn plans_now(&self) -> bool {
         self.agents.shown().session.activity == Activity::Plan
     }
 
     pub(crate) fn say(&mut self, look: Look, text: &str) {
         self.agents.shown_mut().say(look, text);
+    }
+
+    /// Shows an answer to a command: above the prompt, or on a page if the answer has too many rows.
+    pub(crate) fn answer(&mut self, look: Look, text: &str) {
+        let answer = Answer::new(look, text, self.now);
+        if answer.fits(self.size.0) {
+            self.answer = Some(answer);
+        } else {
+            self.open_page(answer.into_block());
+        }
+    }
+
+    /// Shows an answer above the prompt, never on a page: the person may be typing.
+    pub(crate) fn note(&mut self, look: Look, text: &str) {
+        self.answer = Some(Answer::new(look, text, self.now));
+    }
+
+    pub(crate) fn open_page(&mut self, block: Block) {
+        let revision = self.next_revision();
+        self.page = CardPage::new(block, revision);
+        self.known_list = None;
+        self.mode = Mode::Page;
     }
 
     pub(crate) fn next_revision(&mut self) -> u64 {

@@ -2,8 +2,6 @@
 
 use protocol::own_command::OwnCommand;
 
-use super::Model;
-
 /// Name of the command that reviews a change.
 pub(crate) const REVIEW: &str = "review";
 
@@ -33,11 +31,5 @@ impl OwnTurn {
         let offline = if self.offline { " · network off" } else { "" };
         let model = self.model.as_ref().map(|model| format!(" · by {model}")).unwrap_or_default();
         format!("/{}{reads}{offline}{model} · Enter sends it", self.name)
-    }
-}
-
-impl Model {
-    pub(crate) fn own_command(&self, name: &str) -> Option<&OwnCommand> {
-        self.start.commands.iter().find(|command| command.name == name)
     }
 }

@@ -1,6 +1,6 @@
 use ratatui::layout::Rect;
 
-use super::{Mode, Model};
+use super::{Mode, Model, short_help, tasks, tree, written};
 use crate::card::Card;
 use crate::keymap::Keymap;
 
@@ -37,14 +37,16 @@ impl Areas {
         let mut rest = screen;
         let status = bottom(&mut rest, 1);
         let without_status = rest;
-        let prompt = bottom(&mut rest, model.prompt_rows(screen.width).clamp(1, (screen.height / 3).max(1)));
+        let prompt =
+            bottom(&mut rest, written::prompt_rows(model, screen.width).clamp(1, (screen.height / 3).max(1)));
         let rule = bottom(&mut rest, 1);
-        let answer = bottom(&mut rest, model.answer_rows(screen.width));
+        let answer = model.answer.as_ref().map_or(0, |answer| answer.rows(screen.width));
+        let answer = bottom(&mut rest, answer);
         let above_rule = rest;
         let palette = palette_area(model, above_rule);
         let queued = u16::try_from(model.agents.shown().queue.len()).unwrap_or(u16::MAX);
         let queue = bottom(&mut rest, queued.min(screen.height / 5));
-        let tasks = bottom(&mut rest, u16::from(model.tasks_in_row((screen.width, screen.height)).is_some()));
+        let tasks = bottom(&mut rest, u16::from(tasks::has_row(model, (screen.width, screen.height))));
         let card = model.card().map(|card| {
             let covers = model.mode != Mode::Command && answer.height == 0 && (!roomy || card.whole);
             let room = if covers { without_status } else { above_rule };
@@ -52,7 +54,7 @@ impl Areas {
         });
         // The text that led to a request stays visible above it.
         rest.height = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
-        let tree = match model.tree_columns(screen.width) {
+        let tree = match tree::columns(model, screen.width) {
             Some(columns) => Some(right(&mut rest, columns)),
             None => model.walks_tree().then_some(rest),
         };
@@ -86,7 +88,7 @@ fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
         .len()
         .max(model.recalled().len())
         .max(model.file_rows())
-        .max(model.key_rows().len());
+        .max(short_help::rows(model).len());
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
     let rows = rows.min(room.height.saturating_sub(2));
     (rows > 0).then(|| bottom(&mut room, rows))

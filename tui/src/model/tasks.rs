@@ -2,25 +2,25 @@
 
 use protocol::event::{ListedTask, TaskState, TasksUpdated};
 
-use super::{Look, Mode, Model};
+use super::{Look, Mode, Model, tree};
 
 /// Minimum height of a screen with a row for the list.
 const ROW: u16 = 14;
 
-impl Model {
-    /// `None` if all tasks are done.
-    pub(crate) fn open_tasks(&self) -> Option<&TasksUpdated> {
-        self.agents.shown().tasks.as_ref().filter(|list| list.is_open())
-    }
+/// Returns the shown agent's list of tasks; `None` if all tasks are done.
+pub(crate) fn open_tasks(model: &Model) -> Option<&TasksUpdated> {
+    model.agents.shown().tasks.as_ref().filter(|list| list.is_open())
+}
 
-    pub(crate) fn tasks_beside(&self) -> Option<&TasksUpdated> {
-        self.open_tasks().filter(|_| self.plans.beside().is_none())
-    }
+/// Returns the list of tasks for the pane beside the transcript; `None` if a plan's steps stand there.
+pub(crate) fn tasks_beside(model: &Model) -> Option<&TasksUpdated> {
+    open_tasks(model).filter(|_| model.plans.beside().is_none())
+}
 
-    pub(crate) fn tasks_in_row(&self, (width, height): (u16, u16)) -> Option<&TasksUpdated> {
-        let is_beside = self.tree_columns(width).is_some() && self.tasks_beside().is_some();
-        self.open_tasks().filter(|_| !is_beside && height >= ROW && self.mode != Mode::Page)
-    }
+/// True if a row below the transcript shows the current task, on a screen of this size.
+pub(super) fn has_row(model: &Model, (width, height): (u16, u16)) -> bool {
+    let is_beside = tree::columns(model, width).is_some() && tasks_beside(model).is_some();
+    open_tasks(model).is_some() && !is_beside && height >= ROW && model.mode != Mode::Page
 }
 
 /// Returns the heading of the list: `tasks · 2 of 5 done`.

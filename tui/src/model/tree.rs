@@ -6,7 +6,7 @@ use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::{Account, Activity, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
 
 use super::part::MEASURE;
-use super::{AgentView, Agents, Look, Model, Session, access};
+use super::{AgentView, Agents, Look, Model, Session, access, open_tasks};
 use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
@@ -119,63 +119,54 @@ impl Agents {
     }
 }
 
-impl Model {
-    pub(crate) fn walks_tree(&self) -> bool {
-        self.mode == super::Mode::Agents
-    }
+/// Returns the listed agents in tree order, each below its parent.
+pub(crate) fn listed(model: &Model) -> Vec<(&AgentId, &AgentView)> {
+    model.agents.listed(model.walks_tree())
+}
 
-    pub(crate) fn tree(&self) -> Vec<(&AgentId, &AgentView)> {
-        self.agents.listed(self.walks_tree())
-    }
+/// True if running times of agents or steps other than the shown agent are visible.
+pub(crate) fn counts_seconds(model: &Model) -> bool {
+    let is_listed = model.walks_tree() || columns(model, model.size.0).is_some();
+    is_listed
+        || model.agents.has_running_row()
+        || model.mode == super::Mode::Plan && model.plans.current().is_some_and(Progress::runs)
+}
 
-    pub(crate) fn tree_shows(&self) -> bool {
-        self.walks_tree() || self.tree_columns(self.size.0).is_some()
-    }
+/// Returns the width of the pane beside the transcript; `None` if there is nothing to show or no space. The pane uses
+/// what prose leaves, so that no prose is wrapped again when the pane opens.
+pub(crate) fn columns(model: &Model, width: u16) -> Option<u16> {
+    let has_content =
+        listed(model).len() > 1 || model.plans.beside().is_some() || open_tasks(model).is_some();
+    let shows = model.walks_tree() || has_content && !model.is_pane_folded;
+    let left = width.saturating_sub(MEASURE);
+    (shows && width >= BESIDE).then(|| left.clamp(COLUMNS.0, COLUMNS.1))
+}
 
-    /// True if running times of agents or steps other than the shown agent are visible.
-    pub(crate) fn counts_seconds(&self) -> bool {
-        self.tree_shows()
-            || self.has_running_row()
-            || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
-    }
+pub(crate) fn lines(model: &Model) -> Vec<TreeLine> {
+    listed(model).into_iter().flat_map(|(agent, view)| lines_of(model, agent, view)).collect()
+}
 
-    /// The width of the column beside the transcript; `None` if there is nothing to show or no space. It uses what
-    /// prose leaves, so that no prose is wrapped again when it opens.
-    pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
-        let has_content =
-            self.tree().len() > 1 || self.plans.beside().is_some() || self.open_tasks().is_some();
-        let shows = self.walks_tree() || has_content && !self.is_pane_folded;
-        let left = width.saturating_sub(MEASURE);
-        (shows && width >= BESIDE).then(|| left.clamp(COLUMNS.0, COLUMNS.1))
+fn lines_of(model: &Model, agent: &AgentId, view: &AgentView) -> Vec<TreeLine> {
+    let asks = model.cards.iter().any(|card| card.asked.agent == *agent);
+    let indent = u16::try_from(agent.level()).unwrap_or(u16::MAX).saturating_mul(2);
+    let over = view.ended.is_some();
+    let line = |names, text| TreeLine { agent: agent.clone(), indent, names, over, text };
+    let (state, spent) = (view.state(asks, model.now), brief(&model.agents.spent_by(agent)));
+    let task = view.task.as_deref().map_or("main", first_line);
+    let plans = if view.session.activity == Activity::Plan { "plan · " } else { "" };
+    if over {
+        return vec![line(true, format!("{agent} {state} · {plans}{task} · {spent}"))];
     }
-
-    pub(crate) fn tree_lines(&self) -> Vec<TreeLine> {
-        let listed = self.tree();
-        listed.into_iter().flat_map(|(agent, view)| self.lines_of(agent, view)).collect()
-    }
-
-    fn lines_of(&self, agent: &AgentId, view: &AgentView) -> Vec<TreeLine> {
-        let asks = self.cards.iter().any(|card| card.asked.agent == *agent);
-        let indent = u16::try_from(agent.level()).unwrap_or(u16::MAX).saturating_mul(2);
-        let over = view.ended.is_some();
-        let line = |names, text| TreeLine { agent: agent.clone(), indent, names, over, text };
-        let (state, spent) = (view.state(asks, self.now), brief(&self.agents.spent_by(agent)));
-        let task = view.task.as_deref().map_or("main", first_line);
-        let plans = if view.session.activity == Activity::Plan { "plan · " } else { "" };
-        if over {
-            return vec![line(true, format!("{agent} {state} · {plans}{task} · {spent}"))];
-        }
-        let activity = view.activity().map(|activity| format!(" · {activity}")).unwrap_or_default();
-        let project = &self.start.project;
-        let own = [
-            line(true, format!("{agent} {plans}{task}")),
-            line(false, format!("{state}{activity}")),
-            line(false, format!("{} · {spent}", access::brief(&view.session.rights, project))),
-        ];
-        let guests = view.guests.lines(project).into_iter();
-        let guests = guests.map(|(text, over)| TreeLine { over, ..line(false, format!("◦ {text}")) });
-        own.into_iter().chain(guests).collect()
-    }
+    let activity = view.activity().map(|activity| format!(" · {activity}")).unwrap_or_default();
+    let project = &model.start.project;
+    let own = [
+        line(true, format!("{agent} {plans}{task}")),
+        line(false, format!("{state}{activity}")),
+        line(false, format!("{} · {spent}", access::brief(&view.session.rights, project))),
+    ];
+    let guests = view.guests.lines(project).into_iter();
+    let guests = guests.map(|(text, over)| TreeLine { over, ..line(false, format!("◦ {text}")) });
+    own.into_iter().chain(guests).collect()
 }
 
 fn named(root: &WirePath, project: &WirePath, caches: Option<&WirePath>) -> NamedRoot {

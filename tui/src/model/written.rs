@@ -56,14 +56,13 @@ fn after(text: &str, caret: usize, width: u16, most: u16) -> usize {
     text.floor_char_boundary(line.min(caret + screenful(width, most)))
 }
 
-impl Model {
-    pub(crate) fn prompt_rows(&self, width: u16) -> u16 {
-        let editor = if self.mode == super::Mode::Command { &self.line } else { &self.prompt };
-        let planner = if self.plans_now() { PLANNER.len() } else { 0 };
-        let before = PROMPT.saturating_add(u16::try_from(planner).unwrap_or_default());
-        let rows = Written::new(editor, width.saturating_sub(before), MOST).rows.len();
-        u16::try_from(rows).unwrap_or(MOST)
-    }
+/// Returns the number of rows that the prompt or the command line needs on a screen of this width.
+pub(super) fn prompt_rows(model: &Model, width: u16) -> u16 {
+    let editor = if model.mode == super::Mode::Command { &model.line } else { &model.prompt };
+    let planner = if model.plans_now() { PLANNER.len() } else { 0 };
+    let before = PROMPT.saturating_add(u16::try_from(planner).unwrap_or_default());
+    let rows = Written::new(editor, width.saturating_sub(before), MOST).rows.len();
+    u16::try_from(rows).unwrap_or(MOST)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(super) fn take(model: &mut Model, line: &str, actions: &mut Vec<Action>) -> 
     let Some(command) = line.strip_prefix('/') else { return false };
     let name = command.split_whitespace().next().unwrap_or_default();
     let is_word = name.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
-    let is_listed = model.own_command(name).is_some() || model.prompts.find(name).is_some();
+    let is_listed = model.start.own_command(name).is_some() || model.prompts.find(name).is_some();
     let is_name = command.starts_with(name) && (is_word || is_listed);
     if is_name {
         typed::run(model, '/', if name.is_empty() { "help" } else { command }, actions);

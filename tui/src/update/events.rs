@@ -12,8 +12,8 @@ use protocol::frontend::{UiEvent, UiEventKind};
 use protocol::typed_prompt::TypedPrompts;
 
 use super::{
-    branch, call, calls, comments, denial, effects, form, hosts, pause, plan, prompts, reply, rewind, said,
-    turns,
+    agent_rows, branch, call, calls, comments, denial, effects, form, hosts, pause, plan, prompts, reply,
+    rewind, said, turns,
 };
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
@@ -232,7 +232,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::SubAgentSpawned(spawned) => sub_agent_spawned(model, &event.agent, &spawned),
         EventKind::SubAgentResult(result) => {
-            model.end_row(&result);
+            agent_rows::end(model, &result);
             model.agents.of(&result.agent).ended(&result);
             let account = Account::of(result.usage, result.cost_usd);
             model.agents.set_spent(result.agent.clone(), account);
@@ -364,7 +364,7 @@ fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpaw
     let view = model.agents.of(parent);
     let parents = view.session.activity;
     model.agents.of(&spawned.agent).started(now, spawned, parents, &model.start.project);
-    model.begin_row(parent, spawned);
+    agent_rows::begin(model, parent, spawned);
     model.plans.spawned(spawned);
 }
 

@@ -11,7 +11,9 @@ use crate::card::{Card, DroppedKey};
 use crate::commands::{Command, KeyMode, is_quit};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Shape, Unfolded};
+use crate::model::{
+    Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Shape, Unfolded, short_help,
+};
 use crate::moment::UiTime;
 
 /// Maximum time between two Ctrl+C that end the session.
@@ -336,7 +338,7 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         }
         return typed::run(model, ':', &line, actions);
     }
-    if model.shows_keys() && model.own.is_none() {
+    if short_help::is_shown(model) && model.own.is_none() {
         model.prompt = Editor::default();
         return help::show(model);
     }
@@ -430,7 +432,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
             }
         }
         Mode::Insert if model.has_choice() => model.palette.close(),
-        Mode::Insert if model.shows_keys() => model.prompt = Editor::default(),
+        Mode::Insert if short_help::is_shown(model) => model.prompt = Editor::default(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
         Mode::Insert if walk::is_marked(model) => model.agents.shown_mut().transcript.forget_mark(),
         Mode::Insert if model.start.is_plain => nothing_to_leave(model),

@@ -1,4 +1,5 @@
 mod access;
+mod agent_rows;
 mod approval;
 mod aside;
 mod branch;
@@ -52,6 +53,7 @@ pub use review::review_task;
 use crate::card::{Asked, LAST_MINUTE};
 use crate::commands::Command;
 use crate::message::{Action, Msg, Reason};
+use crate::model::tree::counts_seconds;
 use crate::model::{Areas, Look, Mode, Model, plan_rows};
 use crate::moment::UiTime;
 use crate::view::Shown;
@@ -87,7 +89,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         Msg::Tick => {
             plan::lay(model);
             let ended = run::settle(model, at, &mut actions);
-            ended | model.end_answer() | reply::read_all(model) | keys::stay(model) | changes_by_itself(model)
+            ended | end_answer(model) | reply::read_all(model) | keys::stay(model) | changes_by_itself(model)
         }
         Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
         Msg::LogRead(read) => log::read(model, read),
@@ -119,7 +121,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         files::follow(model, &mut actions);
     }
     if changed {
-        model.renew_rows();
+        agent_rows::renew_all(model);
         actions.push(Action::Redraw);
     }
     actions
@@ -143,14 +145,14 @@ pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     let remaining = remaining.filter(|_| last_minute.is_none());
     let turn = &model.agents.shown().turn;
     // The list shows the running times of all agents.
-    let began = if model.counts_seconds() { model.agents.began() } else { turn.began };
+    let began = if counts_seconds(model) { model.agents.began() } else { turn.began };
     let elapsed = began.map(|began| now.since(began));
     let attempt = turn.began.and_then(|_| turn.doing.remaining(now));
     // Countdowns show whole remaining seconds, turns show whole elapsed seconds.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
-    let others =
-        [reply::next(model, now), keys::leaves_for(model, now), run::next(model, now), model.answer_left()];
+    let answer = model.answer.as_ref().map(|answer| answer.left(model.now));
+    let others = [reply::next(model, now), keys::leaves_for(model, now), run::next(model, now), answer];
     [opens, last_minute, countdown, count].into_iter().chain(others).flatten().min()
 }
 
@@ -159,8 +161,14 @@ fn past_whole_second(remaining: Duration) -> Duration {
     if over.is_zero() { Duration::from_secs(1) } else { over }
 }
 
+/// Removes an answer whose time is over. True if the answer was removed.
+fn end_answer(model: &mut Model) -> bool {
+    let now = model.now;
+    model.answer.take_if(|answer| answer.left(now).is_zero()).is_some()
+}
+
 fn changes_by_itself(model: &Model) -> bool {
-    let turns = model.counts_seconds() && model.agents.began().is_some();
+    let turns = counts_seconds(model) && model.agents.began().is_some();
     turns || model.agents.shown().turn.is_running() || !model.cards.is_empty()
 }
 

@@ -3,7 +3,7 @@ use crate::model::{Editor, Look, Mode, Model, OwnTurn};
 pub(super) fn run(model: &mut Model, line: &str) -> bool {
     let line = line.trim_start();
     let name = line.split_whitespace().next().unwrap_or_default();
-    let Some(command) = model.own_command(name) else { return false };
+    let Some(command) = model.start.own_command(name) else { return false };
     let own = OwnTurn::of(command);
     let text = command.with_arguments(line.strip_prefix(name).unwrap_or_default());
     if !model.agents.shown_id().is_top_level() {

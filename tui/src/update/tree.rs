@@ -5,6 +5,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 
 use crate::commands::{Command, KeyMode};
 use crate::message::Action;
+use crate::model::tree::listed;
 use crate::model::{Look, Mode, Model};
 
 pub(super) fn open(model: &mut Model) {
@@ -24,7 +25,7 @@ pub(super) fn show_beside(model: &mut Model, places: isize) {
     let shown = model.agents.shown_id().clone();
     match beside(model, &shown, places) {
         Some(agent) => show(model, &agent),
-        None if model.tree().len() < 2 => model.answer(Look::Notice, "there is no other agent"),
+        None if listed(model).len() < 2 => model.answer(Look::Notice, "there is no other agent"),
         None => {}
     }
 }
@@ -49,7 +50,7 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
 
 /// The last agent in that direction if there are fewer; `None` at the end.
 fn beside(model: &Model, agent: &AgentId, places: isize) -> Option<AgentId> {
-    let listed = model.tree();
+    let listed = listed(model);
     let last = listed.len().saturating_sub(1);
     let at = listed.iter().position(|(id, _)| *id == agent).unwrap_or(0);
     let wanted = at.saturating_add_signed(places).min(last);

@@ -1,6 +1,6 @@
 use ratatui::layout::Rect;
 
-use crate::model::Model;
+use crate::model::{Model, tasks_beside, tree};
 
 /// The column beside the transcript: agents above, below them a plan's steps or the task list. A part without content
 /// has no rows.
@@ -13,15 +13,15 @@ pub(super) struct Beside {
 impl Beside {
     /// Agents get half of the rows, and those that the steps do not need.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
-        let is_beside = model.tree_columns(model.size.0).is_some();
+        let is_beside = tree::columns(model, model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
         let steps = model.plans.beside().filter(|_| is_beside);
-        let tasks = model.tasks_beside().filter(|_| is_beside).map_or(0, |list| rows(list.tasks.len()));
+        let tasks = tasks_beside(model).filter(|_| is_beside).map_or(0, |list| rows(list.tasks.len()));
         let steps = steps.map_or(tasks, |plan| rows(plan.lines(model.now).len()));
         let keys = u16::from(model.walks_tree());
         // A single agent is the one that the person talks to: the status row has all that its rows would say.
-        let has_agents = keys > 0 || model.tree().len() > 1;
-        let agents = rows(model.tree_lines().len()).saturating_add(keys);
+        let has_agents = keys > 0 || tree::listed(model).len() > 1;
+        let agents = rows(tree::lines(model).len()).saturating_add(keys);
         let agents = if has_agents { fair(agents, steps, area.height) } else { 0 };
         let steps = if has_agents { steps.min(area.height - agents) } else { area.height };
         let agents = area.height - steps;

@@ -4,7 +4,7 @@ use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
-use crate::model::{Mode, Model};
+use crate::model::{Mode, Model, short_help};
 use crate::text::{Clusters, SafeText};
 
 /// Column of the descriptions.
@@ -21,7 +21,7 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     if model.is_recalling() {
         return recalled(model, pane, theme);
     }
-    if model.shows_keys() {
+    if short_help::is_shown(model) {
         return keys(model, pane, theme);
     }
     if model.offers_files() {
@@ -72,7 +72,7 @@ fn more(above: usize, below: usize) -> String {
 }
 
 fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    for (y, (key, about)) in (0..pane.height()).zip(model.key_rows()) {
+    for (y, (key, about)) in (0..pane.height()).zip(short_help::rows(model)) {
         let end = pane.put(2, y, SafeText::line(&key).all(), theme.strong());
         pane.put_cut((ABOUT - 12).max(end + 2), y, about, theme.dim());
     }

@@ -44,8 +44,8 @@ pub(super) fn answer(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(answer) = &model.answer else { return };
     pane.clear(Style::new());
     for y in 0..pane.height() {
-        if let Some(row) = answer.block.row(usize::from(y), pane.width(), Unfolded::default()) {
-            rows::draw(pane, y, &answer.block, row, &model.start.keymap, theme, Style::new());
+        if let Some(row) = answer.block().row(usize::from(y), pane.width(), Unfolded::default()) {
+            rows::draw(pane, y, answer.block(), row, &model.start.keymap, theme, Style::new());
         }
     }
 }

@@ -3,7 +3,7 @@ use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
-use crate::model::{Model, counted_tasks, task_line};
+use crate::model::{Model, counted_tasks, open_tasks, task_line, tasks_beside};
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
@@ -14,14 +14,14 @@ pub(super) fn row(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     if pane.height() == 0 {
         return;
     }
-    if let Some(list) = model.open_tasks() {
+    if let Some(list) = open_tasks(model) {
         let text = cut(&list.to_string(), usize::from(pane.width()));
         pane.put(0, 0, SafeText::line(&text).all(), theme.dim());
     }
 }
 
 pub(super) fn list(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    let Some(list) = model.tasks_beside() else { return };
+    let Some(list) = tasks_beside(model) else { return };
     pane.clear(Style::new());
     (0..pane.height()).for_each(|y| _ = pane.put(0, y, "│", theme.dim()));
     pane.put(TEXT, 0, SafeText::line(&counted_tasks(list)).all(), theme.strong());

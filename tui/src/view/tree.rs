@@ -3,7 +3,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
-use crate::model::{Mode, Model, TreeLine};
+use crate::model::{Mode, Model, TreeLine, tree};
 use crate::text::{Clusters, SafeText};
 
 /// Column of the texts at the first level, after the border and the mark.
@@ -11,11 +11,11 @@ const TEXT: u16 = 4;
 
 pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
-    if model.tree_columns(model.size.0).is_some() {
+    if tree::columns(model, model.size.0).is_some() {
         (0..pane.height()).for_each(|y| _ = pane.put(0, y, "│", theme.dim()));
     }
     pane.put(2, 0, SafeText::line(&heading(model)).all(), theme.strong());
-    let lines = model.tree_lines();
+    let lines = tree::lines(model);
     let keys = u16::from(model.walks_tree());
     let room = pane.height().saturating_sub(1 + keys);
     let first = first_line(model, &lines, usize::from(room));
@@ -28,7 +28,7 @@ pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 }
 
 fn heading(model: &Model) -> String {
-    let at_work = model.tree().iter().filter(|(_, view)| view.turn.is_running()).count();
+    let at_work = tree::listed(model).iter().filter(|(_, view)| view.turn.is_running()).count();
     let count = if at_work == 0 { String::new() } else { format!(" · {at_work} at work") };
     let mode = if model.mode == Mode::Insert { KeyMode::Insert } else { KeyMode::Normal };
     let key = Some(model.start.keymap.hint(mode, Command::Agents)).filter(|_| !model.walks_tree());
