@@ -5,7 +5,7 @@ use ipc::path::WirePath;
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use super::{Mode, Model};
+use super::{Mode, Model, OfferedCommands};
 use crate::moment::UiTime;
 
 const OFFERED: usize = 100;
@@ -69,6 +69,54 @@ impl Files {
         asks
     }
 
+    const fn is_open(&self) -> bool {
+        self.word.is_some() && !self.closed
+    }
+
+    pub(crate) const fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &str> {
+        self.found.iter().filter_map(|at| self.names.get(*at)).map(String::as_str)
+    }
+
+    /// Index of the selected name among the offered ones; `None` if there are none.
+    pub(crate) fn chosen(&self) -> Option<usize> {
+        self.found.len().checked_sub(1).map(|last| self.chosen.min(last))
+    }
+
+    /// Returns the selected name as it is written in a message.
+    pub(crate) fn chosen_mention(&self) -> Option<String> {
+        self.chosen().and_then(|at| self.offered().nth(at)).map(mentioned)
+    }
+
+    pub(crate) fn choose(&mut self, down: bool) {
+        let (at, all) = (self.chosen().unwrap_or(0), self.found.len().max(1));
+        self.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
+    }
+
+    /// Sentence about the state of the list, if one is needed.
+    pub(crate) fn note(&self) -> Option<String> {
+        let Self { names, cut, failed, awaited, found, .. } = self;
+        match failed {
+            Some(why) => Some(format!("the files cannot be listed: {why}")),
+            None if names.is_empty() && *awaited => Some("listing the files of the project".to_owned()),
+            None if names.is_empty() => Some("the project has only ignored files".to_owned()),
+            None if found.is_empty() && *cut => {
+                Some(format!("none of the first {} files matches", names.len()))
+            }
+            None if found.is_empty() => Some("no file matches".to_owned()),
+            None if *cut => Some(format!("the project has more files than these {}", names.len())),
+            None => None,
+        }
+    }
+
+    /// Number of rows of the open list, with the note.
+    pub(super) fn rows(&self) -> usize {
+        self.found.len().min(ROWS) + usize::from(self.note().is_some())
+    }
+
     fn look_up(&mut self) {
         self.chosen = 0;
         let word = self.word.as_ref().map(|(_, word)| word.as_str());
@@ -93,77 +141,26 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
     scored.into_iter().take(OFFERED).map(|(.., at)| at).collect()
 }
 
-impl Model {
-    /// Position of the `@` before the caret and the text after it; `None` if the caret is not in such a word.
-    pub(crate) fn mention(&self) -> Option<(usize, &str)> {
-        let writes = self.mode == Mode::Insert && self.recall.is_none() && self.cards.is_empty();
-        let before = self.prompt.text().get(..self.prompt.caret()).filter(|_| writes)?;
-        // A prompt may be long; a name is not.
-        let mut near = before.char_indices().rev().take(LONGEST + 2);
-        let start = match near.find(|(_, c)| c.is_whitespace()) {
-            Some((at, c)) => at + c.len_utf8(),
-            None if before.len() > LONGEST + 2 => return None,
-            None => 0,
-        };
-        let word = before.get(start..)?.strip_prefix('@')?;
-        let is_short = word.len() <= LONGEST && !word.starts_with('"');
-        (is_short && self.palette_rows().is_empty()).then_some((start, word))
-    }
+/// Position of the `@` before the caret and the text after it; `None` if the caret is not in such a word.
+pub(crate) fn mention(model: &Model) -> Option<(usize, &str)> {
+    let writes = model.mode == Mode::Insert && model.recall.is_none() && model.cards.is_empty();
+    let before = model.prompt.text().get(..model.prompt.caret()).filter(|_| writes)?;
+    // A prompt may be long; a name is not.
+    let mut near = before.char_indices().rev().take(LONGEST + 2);
+    let start = match near.find(|(_, c)| c.is_whitespace()) {
+        Some((at, c)) => at + c.len_utf8(),
+        None if before.len() > LONGEST + 2 => return None,
+        None => 0,
+    };
+    let word = before.get(start..)?.strip_prefix('@')?;
+    let is_short = word.len() <= LONGEST && !word.starts_with('"');
+    let has_commands = || OfferedCommands::of(model).is_some_and(|offered| !offered.rows().is_empty());
+    (is_short && !has_commands()).then_some((start, word))
+}
 
-    pub(crate) fn offers_files(&self) -> bool {
-        self.mention().is_some() && self.files.word.is_some() && !self.files.closed
-    }
-
-    pub(crate) fn offered_files(&self) -> impl Iterator<Item = &str> {
-        self.files.found.iter().filter_map(|at| self.files.names.get(*at)).map(String::as_str)
-    }
-
-    pub(crate) fn chosen_file(&self) -> Option<usize> {
-        self.files.found.len().checked_sub(1).map(|last| self.files.chosen.min(last))
-    }
-
-    /// Sentence about the state of the list, if one is needed.
-    pub(crate) fn files_note(&self) -> Option<String> {
-        let Files { names, cut, failed, awaited, found, .. } = &self.files;
-        match failed {
-            Some(why) => Some(format!("the files cannot be listed: {why}")),
-            None if names.is_empty() && *awaited => Some("listing the files of the project".to_owned()),
-            None if names.is_empty() => Some("the project has only ignored files".to_owned()),
-            None if found.is_empty() && *cut => {
-                Some(format!("none of the first {} files matches", names.len()))
-            }
-            None if found.is_empty() => Some("no file matches".to_owned()),
-            None if *cut => Some(format!("the project has more files than these {}", names.len())),
-            None => None,
-        }
-    }
-
-    pub(crate) fn file_rows(&self) -> usize {
-        if !self.offers_files() {
-            return 0;
-        }
-        self.files.found.len().min(ROWS) + usize::from(self.files_note().is_some())
-    }
-
-    pub(crate) fn choose_file(&mut self, down: bool) {
-        let (at, all) = (self.chosen_file().unwrap_or(0), self.files.found.len().max(1));
-        self.files.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
-    }
-
-    pub(crate) const fn close_files(&mut self) {
-        self.files.closed = true;
-    }
-
-    /// Replaces the typed word with the selected name.
-    pub(crate) fn take_file(&mut self) {
-        let chosen = self.chosen_file().and_then(|at| self.offered_files().nth(at)).map(mentioned);
-        let start = self.mention().map(|(start, _)| start);
-        if let (Some(name), Some(start)) = (chosen, start)
-            && let Err(error) = self.prompt.replace_before(start, &name)
-        {
-            self.remark = Some(error.to_string());
-        }
-    }
+/// True if the list of files is open.
+pub(crate) fn are_offered(model: &Model) -> bool {
+    mention(model).is_some() && model.files.is_open()
 }
 
 /// As a JSON string if the name has spaces or control characters.

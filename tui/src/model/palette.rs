@@ -1,7 +1,7 @@
 use protocol::own_command::OwnCommand;
 use protocol::typed_prompt::TypedPrompt;
 
-use super::{Editor, LineFor, Mode, Model};
+use super::{History, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE, is_quit};
 
 pub(crate) struct PaletteRow<'a> {
@@ -41,6 +41,7 @@ const MOST_USED: usize = 5;
 /// Number of sent messages in which used commands are sought.
 const LOOKED_AT: usize = 200;
 
+/// State of the list of commands that opens while a command is typed.
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
     /// Index of the row that was selected by keys.
@@ -53,112 +54,108 @@ impl Palette {
     pub(crate) const fn close(&mut self) {
         self.closed = true;
     }
+
+    pub(crate) const fn choose(&mut self, row: usize) {
+        self.chosen = Some(row);
+    }
+
+    /// Resets the selection after the typed text has changed. Without `has_text`, a closed list may open again.
+    pub(crate) const fn follow(&mut self, has_text: bool) {
+        self.chosen = None;
+        self.closed &= has_text;
+    }
 }
 
-impl Model {
+/// Commands that match the typed text, with the selected one.
+pub(crate) struct OfferedCommands<'a> {
+    typed: &'a str,
+    rows: Vec<PaletteRow<'a>>,
+    /// Index of the row that was selected by keys.
+    chosen: Option<usize>,
+}
+
+impl<'a> OfferedCommands<'a> {
     /// Commands that start with the typed word, then those that contain it; the last used ones first. With an argument,
-    /// only the command itself.
-    pub(crate) fn palette_rows(&self) -> Vec<PaletteRow<'_>> {
-        let Some(typed) = self.typed_command() else { return Vec::new() };
+    /// only the command itself. `None` while no command is typed or the list is closed.
+    pub(crate) fn of(model: &'a Model) -> Option<Self> {
+        let typed = typed(model)?;
         let rows = TABLE.iter().filter_map(PaletteRow::of_command);
-        let rows = rows.chain(self.start.commands.iter().map(PaletteRow::of_own));
-        let rows = rows.chain(self.prompts.iter().map(PaletteRow::of_prompt));
-        let mut found: Vec<_> = match typed.split_once(' ') {
+        let rows = rows.chain(model.start.commands.iter().map(PaletteRow::of_own));
+        let rows = rows.chain(model.prompts.iter().map(PaletteRow::of_prompt));
+        let mut rows: Vec<_> = match typed.split_once(' ') {
             Some((word, _)) => rows.filter(|row| row.name == word).collect(),
             None => rows.filter(|row| row.name.contains(typed)).collect(),
         };
-        let used = self.used_commands();
+        let used = used_commands(&model.history);
         let unused =
             |row: &PaletteRow<'_>| used.iter().position(|name| *name == row.name).unwrap_or(used.len());
         // The sort is stable: rows of equal rank keep the table's order.
-        found.sort_by_key(|row| (row.name != typed, !row.name.starts_with(typed), unused(row)));
-        found
+        rows.sort_by_key(|row| (row.name != typed, !row.name.starts_with(typed), unused(row)));
+        Some(Self { typed, rows, chosen: model.palette.chosen })
     }
 
-    /// Returns the names of the commands that the person used last, the newest first.
-    fn used_commands(&self) -> Vec<&str> {
-        let commands = self.history.newest_first().take(LOOKED_AT).filter_map(|sent| sent.strip_prefix('/'));
-        let mut used: Vec<&str> = Vec::new();
-        for name in commands.filter_map(|command| command.split_whitespace().next()) {
-            // Each session ends with the command that quits.
-            if used.len() < MOST_USED && !used.contains(&name) && !is_quit(name) {
-                used.push(name);
-            }
-        }
-        used
+    pub(crate) fn rows(&self) -> &[PaletteRow<'a>] {
+        &self.rows
     }
 
-    pub(crate) fn palette_choice(&self) -> Option<usize> {
-        let typed = self.typed_command()?;
-        let last = self.palette_rows().len().checked_sub(1)?;
-        Some(self.palette.chosen.map_or(0, |at| at.min(last))).filter(|_| !typed.contains(' '))
+    /// Index of the selected row; `None` without rows, and after the name of a command.
+    pub(crate) fn choice(&self) -> Option<usize> {
+        let last = self.rows.len().checked_sub(1)?;
+        Some(self.chosen.map_or(0, |at| at.min(last))).filter(|_| !self.typed.contains(' '))
     }
 
-    pub(crate) fn has_choice(&self) -> bool {
-        self.typed_command().is_some_and(|typed| !typed.contains(' ')) && !self.palette_rows().is_empty()
+    /// Index of the row above or below the selected one; wraps around at either end.
+    pub(crate) fn beside(&self, down: bool) -> Option<usize> {
+        let (at, rows) = (self.choice()?, self.rows.len());
+        Some(if down { (at + 1) % rows } else { at.checked_sub(1).unwrap_or(rows - 1) })
     }
 
-    /// Selects the previous or next row; returns false without a list.
-    pub(crate) fn choose(&mut self, down: bool) -> bool {
-        let rows = self.palette_rows().len();
-        if !self.has_choice() {
-            return false;
-        }
-        let after = self.palette_choice().map_or(0, |at| (at + 1) % rows);
-        let before = self.palette_choice().unwrap_or(0).checked_sub(1).unwrap_or(rows - 1);
-        self.palette.chosen = Some(if down { after } else { before });
-        true
-    }
-
-    /// Completes the name of the selected command. True if the command must not run yet: it needs an argument, or the
-    /// person neither typed a letter of it nor selected it. Else Enter after a bare `/` would end the session after a
-    /// `/q`.
-    pub(crate) fn complete(&mut self) -> bool {
-        let Some((text, needs_argument)) = self.completed() else { return false };
-        let is_line = self.mode == Mode::Command;
-        let is_bare = self.typed_command().is_some_and(str::is_empty) && self.palette.chosen.is_none();
-        let (sign, editor) = if is_line { ("", &mut self.line) } else { ("/", &mut self.prompt) };
-        *editor = Editor::with(format!("{sign}{text}"));
-        needs_argument || is_bare
-    }
-
-    /// Returns the name of the selected command with the blank before an argument, and true if it needs one.
-    fn completed(&self) -> Option<(String, bool)> {
-        let row = self.palette_rows().into_iter().nth(self.palette_choice()?)?;
+    /// Returns the name of the selected command with the blank before an argument. True if the command must not run
+    /// yet: it needs an argument, or the person neither typed a letter of it nor selected it. Else Enter after a bare
+    /// `/` would end the session after a `/q`.
+    pub(crate) fn completed(&self) -> Option<(String, bool)> {
+        let row = self.rows.get(self.choice()?)?;
         let blank = if row.takes_argument { " " } else { "" };
-        Some((format!("{}{blank}", row.name), row.needs_argument))
+        let is_bare = self.typed.is_empty() && self.chosen.is_none();
+        Some((format!("{}{blank}", row.name), row.needs_argument || is_bare))
     }
+}
 
-    /// Resets the selection after the typed text has changed. Empty text allows the list to open again.
-    pub(crate) fn palette_follows(&mut self) {
-        self.palette.chosen = None;
-        self.recall_anew();
-        self.palette.closed &= self.mode == Mode::Insert && !self.prompt.is_empty();
+/// Returns the names of the commands that the person used last, the newest first.
+fn used_commands(history: &History) -> Vec<&str> {
+    let commands = history.newest_first().take(LOOKED_AT).filter_map(|sent| sent.strip_prefix('/'));
+    let mut used: Vec<&str> = Vec::new();
+    for name in commands.filter_map(|command| command.split_whitespace().next()) {
+        // Each session ends with the command that quits.
+        if used.len() < MOST_USED && !used.contains(&name) && !is_quit(name) {
+            used.push(name);
+        }
     }
+    used
+}
 
-    /// Without its sign; `None` while no command is typed or the list is closed.
-    fn typed_command(&self) -> Option<&str> {
-        let text = match self.mode {
-            Mode::Command if self.line_for == LineFor::Command => self.line.text(),
-            Mode::Insert if !self.palette.closed && self.recall.is_none() && self.own.is_none() => {
-                self.prompt.text().strip_prefix('/')?
-            }
-            Mode::Command
-            | Mode::Insert
-            | Mode::Normal
-            | Mode::Agents
-            | Mode::Plan
-            | Mode::Log
-            | Mode::Rewind
-            | Mode::Page
-            | Mode::Findings
-            | Mode::Select => {
-                return None;
-            }
-        };
-        let is_open = self.mode == Mode::Command || self.cards.is_empty();
-        (is_open && !text.contains('\n')).then_some(text)
-    }
+/// Returns the typed command without its sign; `None` while no command is typed or the list is closed.
+fn typed(model: &Model) -> Option<&str> {
+    let text = match model.mode {
+        Mode::Command if model.line_for == LineFor::Command => model.line.text(),
+        Mode::Insert if !model.palette.closed && model.recall.is_none() && model.own.is_none() => {
+            model.prompt.text().strip_prefix('/')?
+        }
+        Mode::Command
+        | Mode::Insert
+        | Mode::Normal
+        | Mode::Agents
+        | Mode::Plan
+        | Mode::Log
+        | Mode::Rewind
+        | Mode::Page
+        | Mode::Findings
+        | Mode::Select => {
+            return None;
+        }
+    };
+    let is_open = model.mode == Mode::Command || model.cards.is_empty();
+    (is_open && !text.contains('\n')).then_some(text)
 }
 
 const fn needs_argument(command: Command) -> bool {

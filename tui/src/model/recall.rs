@@ -1,7 +1,8 @@
-use super::{Editor, Mode, Model};
+use super::{Editor, History, Mode, Model};
 
 const MOST: usize = 10;
 
+/// State of a search through the sent messages, which replaces the prompt meanwhile.
 #[derive(Debug)]
 pub(crate) struct Recall {
     draft: Editor,
@@ -9,59 +10,67 @@ pub(crate) struct Recall {
     chosen: usize,
 }
 
-impl Model {
-    pub(crate) fn begin_recall(&mut self) {
-        self.recall = Some(Recall { draft: std::mem::take(&mut self.prompt), chosen: 0 });
+impl Recall {
+    pub(crate) const fn new(draft: Editor) -> Self {
+        Self { draft, chosen: 0 }
     }
 
-    /// Different messages that contain the typed text, newest first. Case matters only if the text has capital letters.
-    pub(crate) fn recalled(&self) -> Vec<&str> {
-        let typed = self.prompt.text();
-        let exact = typed.chars().any(char::is_uppercase);
-        let has_it =
-            |sent: &&str| if exact { sent.contains(typed) } else { sent.to_lowercase().contains(typed) };
-        let mut found: Vec<&str> = Vec::new();
-        if self.is_recalling() {
-            for sent in self.history.newest_first().filter(has_it) {
-                if found.len() < MOST && !found.contains(&sent) {
-                    found.push(sent);
-                }
-            }
+    pub(crate) const fn choose(&mut self, at: usize) {
+        self.chosen = at;
+    }
+
+    pub(crate) fn into_draft(self) -> Editor {
+        self.draft
+    }
+}
+
+/// Sent messages that contain the typed text, with the selected one.
+pub(crate) struct Recalled<'a> {
+    found: Vec<&'a str>,
+    chosen: usize,
+}
+
+impl<'a> Recalled<'a> {
+    /// `None` while there is no search.
+    pub(crate) fn of(model: &'a Model) -> Option<Self> {
+        let recall = model.recall.as_ref().filter(|_| is_recalling(model))?;
+        let found = matching(&model.history, model.prompt.text());
+        let chosen = recall.chosen.min(found.len().saturating_sub(1));
+        Some(Self { found, chosen })
+    }
+
+    pub(crate) fn found(&self) -> &[&'a str] {
+        &self.found
+    }
+
+    pub(crate) const fn chosen(&self) -> usize {
+        self.chosen
+    }
+
+    pub(crate) fn chosen_text(&self) -> Option<&'a str> {
+        self.found.get(self.chosen).copied()
+    }
+
+    /// Index of the previous or next match; wraps around at either end.
+    pub(crate) fn beside(&self, older: bool) -> usize {
+        let found = self.found.len().max(1);
+        if older { (self.chosen + 1) % found } else { self.chosen.checked_sub(1).unwrap_or(found - 1) }
+    }
+}
+
+pub(crate) fn is_recalling(model: &Model) -> bool {
+    model.recall.is_some() && model.mode == Mode::Insert && model.cards.is_empty()
+}
+
+/// Different messages that contain the typed text, newest first. Case matters only if the text has capital letters.
+fn matching<'a>(history: &'a History, typed: &str) -> Vec<&'a str> {
+    let exact = typed.chars().any(char::is_uppercase);
+    let has_it = |sent: &&str| if exact { sent.contains(typed) } else { sent.to_lowercase().contains(typed) };
+    let mut found: Vec<&str> = Vec::new();
+    for sent in history.newest_first().filter(has_it) {
+        if found.len() < MOST && !found.contains(&sent) {
+            found.push(sent);
         }
-        found
     }
-
-    pub(crate) fn is_recalling(&self) -> bool {
-        self.recall.is_some() && self.mode == Mode::Insert && self.cards.is_empty()
-    }
-
-    pub(crate) fn recall_choice(&self) -> usize {
-        let last = self.recalled().len().saturating_sub(1);
-        self.recall.as_ref().map_or(0, |recall| recall.chosen.min(last))
-    }
-
-    /// Selects the previous or next match; wraps around at either end.
-    pub(crate) fn recall_beside(&mut self, older: bool) {
-        let (found, at) = (self.recalled().len().max(1), self.recall_choice());
-        let chosen = if older { (at + 1) % found } else { at.checked_sub(1).unwrap_or(found - 1) };
-        if let Some(recall) = &mut self.recall {
-            recall.chosen = chosen;
-        }
-    }
-
-    /// Selects the newest match after the text has changed.
-    pub(crate) fn recall_anew(&mut self) {
-        if let Some(recall) = &mut self.recall {
-            recall.chosen = 0;
-        }
-    }
-
-    /// With the selected message at the prompt if `takes`, else with the former draft.
-    pub(crate) fn end_recall(&mut self, takes: bool) {
-        let chosen = self.recalled().get(self.recall_choice()).map(|sent| (*sent).to_owned());
-        let Some(recall) = self.recall.take() else { return };
-        self.prompt = chosen.filter(|_| takes).map_or(recall.draft, Editor::with);
-        // A recalled command opens no list, so that the next key still moves through the history.
-        self.palette.close();
-    }
+    found
 }

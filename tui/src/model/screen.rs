@@ -1,6 +1,6 @@
 use ratatui::layout::Rect;
 
-use super::{Mode, Model, short_help, tasks, tree, written};
+use super::{Mode, Model, OfferedCommands, Recalled, files, short_help, tasks, tree, written};
 use crate::card::Card;
 use crate::keymap::Keymap;
 
@@ -83,12 +83,10 @@ fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
 }
 
 fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
-    let rows = model
-        .palette_rows()
-        .len()
-        .max(model.recalled().len())
-        .max(model.file_rows())
-        .max(short_help::rows(model).len());
+    let commands = OfferedCommands::of(model).map_or(0, |offered| offered.rows().len());
+    let recalled = Recalled::of(model).map_or(0, |recalled| recalled.found().len());
+    let files = if files::are_offered(model) { model.files.rows() } else { 0 };
+    let rows = commands.max(recalled).max(files).max(short_help::rows(model).len());
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
     let rows = rows.min(room.height.saturating_sub(2));
     (rows > 0).then(|| bottom(&mut room, rows))

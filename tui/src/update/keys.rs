@@ -4,8 +4,8 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{
-    approval, aside, copy, editing, files, findings, help, log, page, pause, picture, plan, recall, rewind,
-    run, search, select, tell, tree, turns, typed, walk,
+    approval, aside, copy, editing, files, findings, help, log, page, palette, pause, picture, plan, recall,
+    rewind, run, search, select, tell, tree, turns, typed, walk,
 };
 use crate::card::{Card, DroppedKey};
 use crate::commands::{Command, KeyMode, is_quit};
@@ -215,7 +215,7 @@ fn write(model: &mut Model, c: char) {
     if model.mode == Mode::Insert && model.prompt.is_empty() {
         model.own = None;
     }
-    model.palette_follows();
+    palette::follow(model);
     if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {
         model.answer(Look::Error, &error.to_string());
     }
@@ -254,15 +254,15 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         return select::walk(model, command, actions);
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
-        return model.palette_follows();
+        return palette::follow(model);
     }
     match command {
         Command::Submit => submit(model, at, actions),
         Command::Newline => write(model, '\n'),
         Command::HistoryBack => history(model, false),
         Command::HistoryForward => history(model, true),
-        Command::SearchHistory => model.begin_recall(),
-        Command::Complete => _ = model.complete() || model.palette_choice().is_none() && model.choose(true),
+        Command::SearchHistory => recall::begin(model),
+        Command::Complete => _ = palette::complete(model),
         Command::CycleMode => typed::cycle_mode(model, actions),
         Command::OpenRow if walk::open(model) => {}
         Command::Insert | Command::OpenRow => {
@@ -327,7 +327,7 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         LineFor::Filter => return log::submit(model),
         LineFor::Command => {}
     }
-    if model.complete() {
+    if palette::complete(model) {
         return;
     }
     if model.mode == Mode::Command {
@@ -399,7 +399,7 @@ pub(super) fn send(model: &mut Model, at: UiTime, text: String, actions: &mut Ve
 }
 
 fn history(model: &mut Model, forward: bool) {
-    if model.choose(forward) || model.mode == Mode::Command || model.prompt.vertical(forward) {
+    if palette::choose(model, forward) || model.mode == Mode::Command || model.prompt.vertical(forward) {
         return;
     }
     model.palette.close();
@@ -431,7 +431,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
                 to_normal(model);
             }
         }
-        Mode::Insert if model.has_choice() => model.palette.close(),
+        Mode::Insert if palette::has_choice(model) => model.palette.close(),
         Mode::Insert if short_help::is_shown(model) => model.prompt = Editor::default(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
         Mode::Insert if walk::is_marked(model) => model.agents.shown_mut().transcript.forget_mark(),

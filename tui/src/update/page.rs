@@ -1,15 +1,15 @@
-use super::{scrolled, typed};
+use super::{models, scrolled, typed};
 use crate::card::CardPage;
 use crate::commands::Command;
 use crate::message::Action;
-use crate::model::{Areas, Editor, Look, Mode, Model, plan_rows};
+use crate::model::{Areas, Editor, Look, Mode, Model, ModelList, plan_rows};
 
 /// A key that does not scroll closes the page.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));
     match scrolled(command, size.1) {
-        Some(rows) if model.move_in_models(rows) => {}
+        Some(rows) if models::go(model, rows) => {}
         Some(rows) => model.page.scroll(rows, size),
         None if command == Command::Repaint => actions.push(Action::Repaint),
         None if command == Command::ChooseRow => choose(model, actions),
@@ -19,7 +19,7 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
 
 /// The name of several models becomes the beginning of a command.
 fn choose(model: &mut Model, actions: &mut Vec<Action>) {
-    let name = model.chosen_model();
+    let name = model.known_list.as_ref().and_then(ModelList::chosen).map(str::to_owned);
     close(model);
     let Some(name) = name else { return };
     match name.strip_suffix('*') {

@@ -2,7 +2,7 @@ use ipc::id::AgentId;
 use protocol::event::{Account, EndReason, TurnFinished};
 use protocol::frontend::{AgentAction, UserActionKind};
 
-use super::{call, findings, tell};
+use super::{call, findings, recall, tell};
 use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{
@@ -171,7 +171,7 @@ fn give_back(model: &mut Model, agent: &AgentId) {
     if queue.is_empty() {
         return;
     }
-    model.end_recall(false);
+    recall::end(model, false);
     let images = std::mem::take(&mut model.attached);
     let own = model.own.take();
     let draft = Outgoing { text: model.prompt.take(), images, own, ..Outgoing::default() };

@@ -9,8 +9,8 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::network_words;
 
 use super::{
-    access as access_page, context, copy, cost, findings, help, keys, log, own, plan, prompts, review,
-    rewind, select, tasks, tell, tree,
+    access as access_page, context, copy, cost, findings, help, keys, log, models, own, plan, prompts,
+    review, rewind, select, tasks, tell, tree,
 };
 use crate::commands::{Command, CommandRow, of_word};
 use crate::message::Action;
@@ -121,9 +121,9 @@ fn diff(model: &mut Model, by_step: bool) {
 /// Asks about a name that is not known. Without a name, lists the known models.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
-        None => model.open_models(),
+        None => models::open(model),
         Some(name) if model.start.models.knows(name) => set_model(name, actions),
-        Some(name) => model.ask_about_model(name),
+        Some(name) => models::ask_about(model, name),
     }
 }
 

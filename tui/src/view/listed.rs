@@ -4,7 +4,7 @@ use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
-use crate::model::{Mode, Model, short_help};
+use crate::model::{Mode, Model, OfferedCommands, Recalled, files, is_recalling, short_help};
 use crate::text::{Clusters, SafeText};
 
 /// Column of the descriptions.
@@ -18,16 +18,17 @@ const NARROW: u16 = 70;
 
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
-    if model.is_recalling() {
+    if is_recalling(model) {
         return recalled(model, pane, theme);
     }
     if short_help::is_shown(model) {
         return keys(model, pane, theme);
     }
-    if model.offers_files() {
-        return files(model, pane, theme);
+    if files::are_offered(model) {
+        return files_found(model, pane, theme);
     }
-    let (rows, chosen) = (model.palette_rows(), model.palette_choice());
+    let Some(offered) = OfferedCommands::of(model) else { return };
+    let (rows, chosen) = (offered.rows(), offered.choice());
     let has_mark = rows.len() > usize::from(pane.height()) && pane.height() > 1;
     let room = pane.height() - u16::from(has_mark);
     let first = (chosen.unwrap_or(0) + 1).saturating_sub(usize::from(room));
@@ -78,12 +79,12 @@ fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    let note = model.files_note();
+fn files_found(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let note = model.files.note();
     let room = pane.height().saturating_sub(u16::from(note.is_some()));
-    let chosen = model.chosen_file();
+    let chosen = model.files.chosen();
     let first = (chosen.unwrap_or(0) + 1).saturating_sub(usize::from(room));
-    for (y, (at, name)) in (0..room).zip(model.offered_files().enumerate().skip(first)) {
+    for (y, (at, name)) in (0..room).zip(model.files.offered().enumerate().skip(first)) {
         let (mark, style) = if chosen == Some(at) { ("▸", theme.strong()) } else { (" ", Style::new()) };
         pane.put(0, y, mark, style);
         pane.put_cut(2, y, SafeText::line(name).all(), style);
@@ -95,7 +96,8 @@ fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 
 fn recalled(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     const ROW: usize = 500;
-    let (found, chosen) = (model.recalled(), model.recall_choice());
+    let Some(recalled) = Recalled::of(model) else { return };
+    let (found, chosen) = (recalled.found(), recalled.chosen());
     let room = usize::from(pane.height());
     let first = (chosen + 1).saturating_sub(room);
     for (y, (at, sent)) in (0..pane.height()).rev().zip(found.iter().enumerate().skip(first)) {

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Shape, Written};
+use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Shape, Written, is_recalling};
 use crate::text::{Clusters, SafeStr, SafeText};
 
 /// Maximum number of hidden rows that are counted.
@@ -132,7 +132,7 @@ fn below(model: &Model, areas: &Areas) -> String {
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
-        Mode::Insert if model.is_recalling() => ("history › ", &model.prompt),
+        Mode::Insert if is_recalling(model) => ("history › ", &model.prompt),
         Mode::Insert
         | Mode::Normal
         | Mode::Agents

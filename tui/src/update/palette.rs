@@ -1,0 +1,31 @@
+//! Keys of the list of commands.
+
+use crate::model::{Editor, Mode, Model, OfferedCommands};
+
+pub(super) fn has_choice(model: &Model) -> bool {
+    OfferedCommands::of(model).is_some_and(|offered| offered.choice().is_some())
+}
+
+/// Selects the previous or next row; returns false without a list.
+pub(super) fn choose(model: &mut Model, down: bool) -> bool {
+    let row = OfferedCommands::of(model).and_then(|offered| offered.beside(down));
+    row.map(|row| model.palette.choose(row)).is_some()
+}
+
+/// Completes the name of the selected command. True if the command must not run yet.
+pub(super) fn complete(model: &mut Model) -> bool {
+    let completed = OfferedCommands::of(model).and_then(|offered| offered.completed());
+    let Some((text, waits)) = completed else { return false };
+    let is_line = model.mode == Mode::Command;
+    let (sign, editor) = if is_line { ("", &mut model.line) } else { ("/", &mut model.prompt) };
+    *editor = Editor::with(format!("{sign}{text}"));
+    waits
+}
+
+/// Resets the selections of the lists above the prompt after the typed text has changed.
+pub(super) fn follow(model: &mut Model) {
+    model.palette.follow(model.mode == Mode::Insert && !model.prompt.is_empty());
+    if let Some(recall) = &mut model.recall {
+        recall.choose(0);
+    }
+}
