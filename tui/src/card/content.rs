@@ -9,7 +9,7 @@ use protocol::approval::{
 };
 
 use super::{FormDraft, denied, plan};
-use crate::diff::Diff;
+use crate::diff::{Diff, read_unified};
 use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
@@ -279,7 +279,7 @@ fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool
         FileChange::Add { content } => ("create ", Diff::added(content), None),
         FileChange::Delete { content } => ("delete ", Diff::removed(content), None),
         FileChange::Update { unified_diff, move_path } => {
-            ("edit ", Diff::read(unified_diff), move_path.as_ref())
+            ("edit ", read_unified(unified_diff), move_path.as_ref())
         }
     };
     let mut parts = Vec::new();

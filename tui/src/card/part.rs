@@ -7,7 +7,7 @@ use protocol::approval::{
 
 use super::content::{allows, in_project};
 use super::sheet::CardPage;
-use crate::diff::Diff;
+use crate::diff::{Diff, between, read_unified};
 use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
@@ -235,11 +235,8 @@ impl PartFile {
     fn rows(&self) -> Vec<PartRow<'_>> {
         if let Some((text, is_chosen)) = &self.edited {
             let words = "the text as you edited it".to_owned();
-            let body = if *is_chosen {
-                Ok(Diff::between(&self.text.old, text, Some(1)))
-            } else {
-                Err(text.as_str())
-            };
+            let body =
+                if *is_chosen { Ok(between(&self.text.old, text, Some(1))) } else { Err(text.as_str()) };
             return vec![PartRow { is_chosen: *is_chosen, words, body }];
         }
         let shown = self.change.hunks();
@@ -249,7 +246,7 @@ impl PartFile {
             let (words, diff): (_, fn(&str) -> Diff) = match self.change {
                 FileChange::Add { .. } => ("the new file".to_owned(), Diff::added),
                 FileChange::Delete { .. } => ("its removal".to_owned(), Diff::removed),
-                FileChange::Update { .. } => (format!("hunk {number} of {count}"), Diff::read),
+                FileChange::Update { .. } => (format!("hunk {number} of {count}"), read_unified),
             };
             let body = if *is_chosen { Ok(diff(hunk)) } else { Err(hunk.trim_end_matches('\n')) };
             rows.push(PartRow { is_chosen: *is_chosen, words, body });

@@ -2,6 +2,7 @@
 
 use similar::{ChangeTag, DiffOp, TextDiff};
 
+use super::words::compare_words;
 use super::{Diff, Kind};
 
 /// Number of unchanged lines shown around a change.
@@ -10,34 +11,33 @@ const AROUND: usize = 3;
 /// Beyond this number of compared line pairs, everything between equal beginning and end counts as replaced.
 const MOST: usize = 1 << 20;
 
-impl Diff {
-    pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Self {
-        let mut diff = Self::default();
-        let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
-        let number = |at: usize| first_line?.checked_add(u64::try_from(at).ok()?);
-        for (n, group) in groups(&old_lines, &new_lines).iter().enumerate() {
-            if n > 0 {
-                diff.gap();
-            }
-            for op in group {
-                for change in op.iter_changes(&old_lines, &new_lines) {
-                    let kind = match change.tag() {
-                        ChangeTag::Equal => Kind::Same,
-                        ChangeTag::Insert => Kind::Added,
-                        ChangeTag::Delete => Kind::Removed,
-                    };
-                    let line = change.value();
-                    let places = [change.old_index(), change.new_index()];
-                    diff.push(kind, places.map(|at| at.and_then(number)), line);
-                    if first_line.is_some() && !line.ends_with('\n') {
-                        diff.note("\\ no line end at the end of the file");
-                    }
+/// Compares two texts. Lines get numbers if the number of the texts' first line in the file is known.
+pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Diff {
+    let mut diff = Diff::default();
+    let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let number = |at: usize| first_line?.checked_add(u64::try_from(at).ok()?);
+    for (n, group) in groups(&old_lines, &new_lines).iter().enumerate() {
+        if n > 0 {
+            diff.gap();
+        }
+        for op in group {
+            for change in op.iter_changes(&old_lines, &new_lines) {
+                let kind = match change.tag() {
+                    ChangeTag::Equal => Kind::Same,
+                    ChangeTag::Insert => Kind::Added,
+                    ChangeTag::Delete => Kind::Removed,
+                };
+                let line = change.value();
+                let places = [change.old_index(), change.new_index()];
+                diff.push(kind, places.map(|at| at.and_then(number)), line);
+                if first_line.is_some() && !line.ends_with('\n') {
+                    diff.note("\\ no line end at the end of the file");
                 }
             }
         }
-        diff.compare_words();
-        diff
     }
+    compare_words(&mut diff.lines);
+    diff
 }
 
 fn groups(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {

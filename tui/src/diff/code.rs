@@ -1,8 +1,9 @@
-use super::{Diff, Kind};
+use super::{DiffLine, Kind};
 use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 
 const MOST: usize = 2000;
 
+/// Highlighting of a change: how far it has come, and the open request for more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     language: Option<String>,
@@ -11,28 +12,29 @@ pub(super) struct Code {
     awaited: Option<u64>,
 }
 
-impl Diff {
-    #[must_use]
-    pub(crate) fn in_language(mut self, language: &str) -> Self {
-        self.code.language = (!language.is_empty()).then(|| language.to_owned());
-        self
+impl Code {
+    /// For code in a language; an empty name means no highlighting.
+    pub(super) fn of(language: &str) -> Self {
+        Self { language: (!language.is_empty()).then(|| language.to_owned()), ..Self::default() }
     }
 
     /// Drops an open request, whose answer another change will get.
-    pub(crate) fn forget_reading(&mut self) {
-        if self.code.awaited.take().is_some() {
+    pub(super) fn forget(&mut self) {
+        if self.awaited.take().is_some() {
             // The parser's state is with the request.
-            self.code.language = None;
+            self.language = None;
         }
     }
 
-    pub(crate) const fn is_plain(&self) -> bool {
-        self.code.language.is_some() && self.code.awaited.is_none()
+    /// True if there is code that is neither highlighted nor requested.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.language.is_some() && self.awaited.is_none()
     }
 
-    pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
-        self.code.awaited = Some(number);
-        let lines = self.lines.iter().skip(self.code.read).take(TOGETHER).map(|line| {
+    /// Returns the next lines to highlight, as the request with this number.
+    pub(super) fn begin(&mut self, number: u64, lines: &[DiffLine]) -> Unread {
+        self.awaited = Some(number);
+        let lines = lines.iter().skip(self.read).take(TOGETHER).map(|line| {
             let side = match line.kind {
                 Kind::Same => Side::Both,
                 Kind::Added => Side::After,
@@ -42,23 +44,23 @@ impl Diff {
             };
             (side, [line.text.as_str(), "\n"].concat())
         });
-        let language = self.code.language.clone().unwrap_or_default();
-        Unread { language, readers: self.code.readers.take(), lines: lines.collect() }
+        let language = self.language.clone().unwrap_or_default();
+        Unread { language, readers: self.readers.take(), lines: lines.collect() }
     }
 
-    /// True if the display changed.
-    pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
-        if self.code.awaited != Some(read.number) {
+    /// Applies an answer to the lines. True if the display changed.
+    pub(super) fn has_read(&mut self, read: &CodeRead, lines: &mut [DiffLine]) -> bool {
+        if self.awaited != Some(read.number) {
             return false;
         }
-        for (line, kinds) in self.lines.iter_mut().skip(self.code.read).zip(&read.kinds) {
+        for (line, kinds) in lines.iter_mut().skip(self.read).zip(&read.kinds) {
             line.kinds.clone_from(kinds);
         }
-        self.code.read += read.kinds.len();
-        self.code.awaited = None;
-        self.code.readers.clone_from(&read.readers);
-        if read.readers.is_none() || self.code.read >= self.lines.len().min(MOST) {
-            self.code.language = None;
+        self.read += read.kinds.len();
+        self.awaited = None;
+        self.readers.clone_from(&read.readers);
+        if read.readers.is_none() || self.read >= lines.len().min(MOST) {
+            self.language = None;
         }
         true
     }

@@ -1,11 +1,11 @@
 use std::ops::Range;
 
-use super::{Diff, DiffLine, Kind};
+use super::{DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
 /// Minimum width for showing before and after side by side.
-pub(super) const WIDE: usize = 140;
+const WIDE: usize = 140;
 
 /// Minimum columns of a card or area for showing them side by side.
 const NARROWEST: usize = 40;
@@ -16,65 +16,38 @@ const BETWEEN: &str = " │ ";
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
-impl Diff {
-    /// `screen` is the width of the screen or card.
-    pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
+/// Lines of a change that are laid out in some columns.
+pub(super) struct Layout<'a> {
+    lines: &'a [DiffLine],
+    columns: usize,
+    /// Number of digits of the greatest line number; 0 without numbers.
+    digits: usize,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(lines: &'a [DiffLine], columns: usize) -> Self {
+        Self { lines, columns, digits: digits(lines) }
+    }
+
+    /// Shows each line below the one before.
+    pub(super) fn one_below_another(&self) -> Lines {
         let mut lines = Lines::default();
-        let digits = self.digits();
-        if self.is_side_by_side(columns, screen) {
-            self.side_by_side(columns, digits, &mut lines);
-        } else {
-            for line in &self.lines {
-                let laid = LaidDiff::new(line, AFTER, columns, digits);
-                for n in 0..laid.rows.len() {
-                    laid.put(n, &mut lines);
-                    lines.end_row(n == 0);
-                }
-            }
-        }
+        self.lines.iter().for_each(|line| self.put_line(line, &mut lines));
         lines
     }
 
-    /// True if before and after stand side by side.
-    pub(crate) fn is_side_by_side(&self, columns: usize, screen: usize) -> bool {
-        let has = |kind| self.lines.iter().any(|line| line.kind == kind);
-        screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)
-    }
-
-    /// With its sign, as in a patch.
-    pub(crate) fn written_line(&self, line: usize) -> Option<String> {
-        let line = self.lines.get(line)?;
-        let sign = match line.kind {
-            Kind::Added => "+",
-            Kind::Removed => "-",
-            Kind::Same => " ",
-            Kind::Gap | Kind::Note => "",
-        };
-        Some([sign, line.text.as_str()].concat())
-    }
-
-    pub(crate) fn margin(&self) -> u16 {
-        u16::try_from(before(self.digits()) - 1).unwrap_or_default()
-    }
-
-    fn digits(&self) -> usize {
-        let numbers = self.lines.iter().flat_map(|line| line.numbers).flatten();
-        numbers.max().map_or(0, |number| number.to_string().len())
-    }
-
-    fn side_by_side<'a>(&'a self, columns: usize, digits: usize, lines: &mut Lines) {
-        let half = columns.saturating_sub(BETWEEN.chars().count()) / 2;
+    /// Shows removed lines at the left and the added lines that replace them at the right.
+    pub(super) fn side_by_side(&self) -> Lines {
+        let mut lines = Lines::default();
+        let half = self.columns.saturating_sub(BETWEEN.chars().count()) / 2;
         for (left, right) in self.pairs() {
             if let Some(line) = left.filter(|line| matches!(line.kind, Kind::Gap | Kind::Note)) {
-                let laid = LaidDiff::new(line, AFTER, columns, digits);
-                for n in 0..laid.rows.len() {
-                    laid.put(n, lines);
-                    lines.end_row(n == 0);
-                }
+                self.put_line(line, &mut lines);
                 continue;
             }
-            let laid =
-                |line: Option<&'a DiffLine>, side| line.map(|line| LaidDiff::new(line, side, half, digits));
+            let laid = |line: Option<&'a DiffLine>, side| {
+                line.map(|line| LaidDiff::new(line, side, half, self.digits))
+            };
             let sides = [laid(left, BEFORE), laid(right, AFTER)];
             let height = sides.iter().flatten().map(|laid| laid.rows.len()).max().unwrap_or(0);
             for n in 0..height {
@@ -83,19 +56,28 @@ impl Diff {
                         lines.put(BETWEEN, Tone::default());
                     }
                     match laid.as_ref().filter(|laid| n < laid.rows.len()) {
-                        Some(laid) => laid.put(n, lines),
+                        Some(laid) => laid.put(n, &mut lines),
                         None => lines.space(half, Tone::default()),
                     }
                 }
                 lines.end_row(n == 0);
             }
         }
+        lines
     }
 
-    /// Lines to show side by side.
-    fn pairs(&self) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
+    fn put_line(&self, line: &DiffLine, lines: &mut Lines) {
+        let laid = LaidDiff::new(line, AFTER, self.columns, self.digits);
+        for n in 0..laid.rows.len() {
+            laid.put(n, lines);
+            lines.end_row(n == 0);
+        }
+    }
+
+    /// Returns the lines that stand side by side; a line on both sides stands for itself.
+    fn pairs(&self) -> Vec<(Option<&'a DiffLine>, Option<&'a DiffLine>)> {
         let mut pairs = Vec::new();
-        let mut rest = self.lines.as_slice();
+        let mut rest = self.lines;
         while let [first, after @ ..] = rest {
             if !matches!(first.kind, Kind::Added | Kind::Removed) {
                 pairs.push((Some(first), Some(first)));
@@ -111,6 +93,22 @@ impl Diff {
         }
         pairs
     }
+}
+
+/// True if before and after are shown side by side.
+pub(super) fn is_side_by_side(lines: &[DiffLine], columns: usize, screen: usize) -> bool {
+    let has = |kind| lines.iter().any(|line| line.kind == kind);
+    screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)
+}
+
+/// Returns the number of columns before the text of a line, without the sign.
+pub(super) fn margin(lines: &[DiffLine]) -> u16 {
+    u16::try_from(before(digits(lines)) - 1).unwrap_or_default()
+}
+
+fn digits(lines: &[DiffLine]) -> usize {
+    let numbers = lines.iter().flat_map(|line| line.numbers).flatten();
+    numbers.max().map_or(0, |number| number.to_string().len())
 }
 
 struct LaidDiff<'a> {

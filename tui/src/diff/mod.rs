@@ -6,8 +6,14 @@ mod words;
 
 use std::ops::Range;
 
+pub(crate) use between::between;
+pub(crate) use unified::read_unified;
+
+use crate::highlight::{CodeRead, Unread};
+use crate::model::Lines;
 use crate::text::{Ink, SafeText};
 use code::Code;
+use layout::Layout;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Diff {
@@ -93,6 +99,56 @@ impl Diff {
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    #[must_use]
+    pub(crate) fn in_language(self, language: &str) -> Self {
+        Self { code: Code::of(language), ..self }
+    }
+
+    /// Drops an open request, whose answer another change will get.
+    pub(crate) fn forget_reading(&mut self) {
+        self.code.forget();
+    }
+
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.code.is_plain()
+    }
+
+    pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
+        self.code.begin(number, &self.lines)
+    }
+
+    /// True if the display changed.
+    pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
+        self.code.has_read(read, &mut self.lines)
+    }
+
+    /// `screen` is the width of the screen or card.
+    pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
+        let layout = Layout::new(&self.lines, columns);
+        if self.is_side_by_side(columns, screen) { layout.side_by_side() } else { layout.one_below_another() }
+    }
+
+    /// True if before and after stand side by side.
+    pub(crate) fn is_side_by_side(&self, columns: usize, screen: usize) -> bool {
+        layout::is_side_by_side(&self.lines, columns, screen)
+    }
+
+    pub(crate) fn margin(&self) -> u16 {
+        layout::margin(&self.lines)
+    }
+
+    /// With its sign, as in a patch.
+    pub(crate) fn written_line(&self, line: usize) -> Option<String> {
+        let line = self.lines.get(line)?;
+        let sign = match line.kind {
+            Kind::Added => "+",
+            Kind::Removed => "-",
+            Kind::Same => " ",
+            Kind::Gap | Kind::Note => "",
+        };
+        Some([sign, line.text.as_str()].concat())
     }
 
     fn push(&mut self, kind: Kind, [old, new]: [Option<u64>; 2], line: &str) {

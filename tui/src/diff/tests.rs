@@ -26,7 +26,7 @@ const UNIFIED: &str = "--- a/x\n+++ b/x\n@@ -8,4 +8,5 @@\n fn main() {\n-    let
 
 #[test]
 fn lines_have_their_numbers_and_words() {
-    assert_snapshot!(rows(&Diff::read(UNIFIED), 50, 80), @r#"
+    assert_snapshot!(rows(&read_unified(UNIFIED), 50, 80), @r#"
          --- a/x
          +++ b/x
       8  fn main() {
@@ -41,7 +41,7 @@ fn lines_have_their_numbers_and_words() {
          \ no line end at the end of the file
     "#);
     let (old, new) = ("a\nlet x = 1;\nb\n", "a\nlet x = 2;\nb");
-    assert_snapshot!(rows(&Diff::between(old, new, Some(1)), 50, 80), @r"
+    assert_snapshot!(rows(&between(old, new, Some(1)), 50, 80), @r"
     1  a
     2 -let x = ⟦1⟧;
     3 -b
@@ -49,7 +49,7 @@ fn lines_have_their_numbers_and_words() {
     3 +b
        \ no line end at the end of the file
     ");
-    assert_snapshot!(rows(&Diff::between(old, new, None), 50, 80), @r"
+    assert_snapshot!(rows(&between(old, new, None), 50, 80), @r"
      a
     -let x = ⟦1⟧;
     -b
@@ -64,7 +64,7 @@ fn before_and_after_stand_side_by_side_where_there_is_room() {
     let new = old
         .replace("line 12\n", "line twelve, which has become so long that it needs another row of its half\n")
         .replace("line 20\n", "");
-    assert_snapshot!(rows(&Diff::between(&old, &new, Some(1)), 100, 140), @"
+    assert_snapshot!(rows(&between(&old, &new, Some(1)), 100, 140), @"
      9  line 9                                       │  9  line 9
     10  line 10                                      │ 10  line 10
     11  line 11                                      │ 11  line 11
@@ -100,7 +100,7 @@ fn each_file_that_is_new_or_gone_shows_all_of_it() {
 #[test]
 fn what_is_no_hunk_shows_as_it_is() {
     let text = "@@ -1 +1 @@\n-a\n+b\n+c\n@@ -1 +1 @@ fn x\nBinary files differ\n";
-    assert_snapshot!(rows(&Diff::read(text), 40, 80), @r"
+    assert_snapshot!(rows(&read_unified(text), 40, 80), @r"
     1 -a
     1 +b
        +c
@@ -113,7 +113,7 @@ fn what_is_no_hunk_shows_as_it_is() {
 fn much_text_is_compared_in_bounded_time() {
     let old: String = (0..20_000).map(|n| [&(n * 7 % 9001).to_string(), "\n"].concat()).collect();
     let new: String = (0..20_000).map(|n| [&(n * 11 % 9001).to_string(), "\n"].concat()).collect();
-    let diff = Diff::between(&old, &new, Some(1));
+    let diff = between(&old, &new, Some(1));
     assert_eq!(diff.counts(), Counts { added: 19_999, removed: 19_999 });
 }
 
@@ -121,7 +121,7 @@ fn much_text_is_compared_in_bounded_time() {
 fn the_words_of_many_lines_are_compared_in_bounded_time() {
     let line = |sign: char| [sign.to_string(), "a ".repeat(400), sign.to_string(), "\n".to_owned()].concat();
     let unified = ["@@ -1,2000 +1,2000 @@\n", &line('-').repeat(2000), &line('+').repeat(2000)].concat();
-    let diff = Diff::read(&unified);
+    let diff = read_unified(&unified);
     let compared = diff.lines.iter().filter(|line| !line.words.is_empty()).count();
     assert!((2..100).contains(&compared), "{compared}");
 }
@@ -131,7 +131,7 @@ proptest! {
     fn every_character_of_a_change_shows(
         text in "([-+ @\\\\]|[a-z ]{1,4}|\n|\r|\t|\u{202e}|漢|\u{301}|@@ -1,2 [+]3,4 @@\n){0,40}", columns in 8_usize..60, wide in any::<bool>(),
     ) {
-        let diff = Diff::read(&text);
+        let diff = read_unified(&text);
         let screen = if wide { 140 } else { 80 };
         let lines = diff.lay(columns, screen);
         let has_hunk = diff.lines.iter().any(|line| line.kind == Kind::Gap || line.numbers != [None; 2]);

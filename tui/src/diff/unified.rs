@@ -1,3 +1,4 @@
+use super::words::compare_words;
 use super::{Diff, Kind};
 
 #[derive(Default)]
@@ -8,41 +9,40 @@ struct Hunk {
     new_left: u64,
 }
 
-impl Diff {
-    pub(crate) fn read(unified: &str) -> Self {
-        let mut diff = Self::default();
-        let mut hunk = Hunk::default();
-        for line in unified.split_inclusive('\n') {
-            let (sign, text) = line.split_at(line.len().min(usize::from(line.is_char_boundary(1))));
-            let kind = match sign {
-                " " | "\n" if hunk.old_left > 0 && hunk.new_left > 0 => Kind::Same,
-                "+" if hunk.new_left > 0 => Kind::Added,
-                "-" if hunk.old_left > 0 => Kind::Removed,
-                _ => {
-                    match header(line) {
-                        Some(next) => {
-                            if diff.lines.iter().any(|line| line.kind != Kind::Note) {
-                                diff.gap();
-                            }
-                            hunk = next;
+/// Reads a unified diff. Text outside of its hunks becomes notes.
+pub(crate) fn read_unified(unified: &str) -> Diff {
+    let mut diff = Diff::default();
+    let mut hunk = Hunk::default();
+    for line in unified.split_inclusive('\n') {
+        let (sign, text) = line.split_at(line.len().min(usize::from(line.is_char_boundary(1))));
+        let kind = match sign {
+            " " | "\n" if hunk.old_left > 0 && hunk.new_left > 0 => Kind::Same,
+            "+" if hunk.new_left > 0 => Kind::Added,
+            "-" if hunk.old_left > 0 => Kind::Removed,
+            _ => {
+                match header(line) {
+                    Some(next) => {
+                        if diff.lines.iter().any(|line| line.kind != Kind::Note) {
+                            diff.gap();
                         }
-                        None if line.starts_with('\\') => diff.note("\\ no line end at the end of the file"),
-                        None => diff.push(Kind::Note, [None; 2], line),
+                        hunk = next;
                     }
-                    continue;
+                    None if line.starts_with('\\') => diff.note("\\ no line end at the end of the file"),
+                    None => diff.push(Kind::Note, [None; 2], line),
                 }
-            };
-            diff.push(kind, [Some(hunk.old), Some(hunk.new)], text);
-            if kind != Kind::Added {
-                (hunk.old, hunk.old_left) = (hunk.old.saturating_add(1), hunk.old_left - 1);
+                continue;
             }
-            if kind != Kind::Removed {
-                (hunk.new, hunk.new_left) = (hunk.new.saturating_add(1), hunk.new_left - 1);
-            }
+        };
+        diff.push(kind, [Some(hunk.old), Some(hunk.new)], text);
+        if kind != Kind::Added {
+            (hunk.old, hunk.old_left) = (hunk.old.saturating_add(1), hunk.old_left - 1);
         }
-        diff.compare_words();
-        diff
+        if kind != Kind::Removed {
+            (hunk.new, hunk.new_left) = (hunk.new.saturating_add(1), hunk.new_left - 1);
+        }
     }
+    compare_words(&mut diff.lines);
+    diff
 }
 
 fn header(line: &str) -> Option<Hunk> {

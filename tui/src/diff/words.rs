@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use similar::{DiffOp, TextDiff};
 
-use super::{Diff, Kind};
+use super::{DiffLine, Kind};
 use crate::text::Clusters;
 
 const LONGEST: usize = 1000;
@@ -13,45 +13,43 @@ const LEAST: f32 = 0.4;
 /// Maximum number of word pairs that are compared in one change.
 const MOST: usize = 1 << 22;
 
-impl Diff {
-    /// Compares removed lines with those that replace them.
-    pub(super) fn compare_words(&mut self) {
-        let (mut at, mut compared) = (0, 0);
-        while at < self.lines.len() {
-            let run =
-                |from: usize, kind| self.lines.iter().skip(from).take_while(|line| line.kind == kind).count();
-            let removed = run(at, Kind::Removed);
-            let added = run(at + removed, Kind::Added);
-            for n in at..at + removed.min(added) {
-                compared += self.compare(n, n + removed, MOST.saturating_sub(compared));
+/// Marks the words in which removed lines differ from the lines that replace them.
+pub(super) fn compare_words(lines: &mut [DiffLine]) {
+    let (mut at, mut compared) = (0, 0);
+    while at < lines.len() {
+        let run = |from: usize, kind| lines.iter().skip(from).take_while(|line| line.kind == kind).count();
+        let removed = run(at, Kind::Removed);
+        let added = run(at + removed, Kind::Added);
+        for n in at..at + removed.min(added) {
+            if let Ok([old, new]) = lines.get_disjoint_mut([n, n + removed]) {
+                compared += compare(old, new, MOST.saturating_sub(compared));
             }
-            at += (removed + added).max(1);
         }
+        at += (removed + added).max(1);
     }
+}
 
-    /// Returns the number of word pairs; compares nothing if it exceeds `most`.
-    fn compare(&mut self, old: usize, new: usize, most: usize) -> usize {
-        let Ok([old, new]) = self.lines.get_disjoint_mut([old, new]) else { return 0 };
-        let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
-        if old_text.len().max(new_text.len()) > LONGEST {
-            return 0;
-        }
-        let (old_words, new_words) = (words(old_text), words(new_text));
-        let cost = old_words.len() * new_words.len();
-        if cost > most {
-            return most;
-        }
-        let (old_texts, new_texts) = (texts(old_text, &old_words), texts(new_text, &new_words));
-        let diff = TextDiff::from_slices(&old_texts, &new_texts);
-        // A line with little in common does not count as a replacement.
-        if diff.ratio() >= LEAST {
-            for op in diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
-                old.words.extend(bytes(&old_words, op.old_range()));
-                new.words.extend(bytes(&new_words, op.new_range()));
-            }
-        }
-        cost
+/// Returns the number of compared word pairs. Compares nothing if there are more than `most`, which it returns then.
+fn compare(old: &mut DiffLine, new: &mut DiffLine, most: usize) -> usize {
+    let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
+    if old_text.len().max(new_text.len()) > LONGEST {
+        return 0;
     }
+    let (old_words, new_words) = (words(old_text), words(new_text));
+    let cost = old_words.len() * new_words.len();
+    if cost > most {
+        return most;
+    }
+    let (old_texts, new_texts) = (texts(old_text, &old_words), texts(new_text, &new_words));
+    let diff = TextDiff::from_slices(&old_texts, &new_texts);
+    // A line with little in common does not count as a replacement.
+    if diff.ratio() >= LEAST {
+        for op in diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
+            old.words.extend(bytes(&old_words, op.old_range()));
+            new.words.extend(bytes(&new_words, op.new_range()));
+        }
+    }
+    cost
 }
 
 fn bytes(words: &[Range<usize>], of: Range<usize>) -> Option<Range<usize>> {

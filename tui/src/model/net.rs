@@ -3,7 +3,7 @@
 use protocol::event::{ChangeKind, FileDiff, SeenContent};
 
 use super::changes::ChangeStep;
-use crate::diff::{Counts, Diff};
+use crate::diff::{Counts, Diff, between};
 
 pub(super) struct Net {
     /// `None` if the texts are unknown or equal.
@@ -124,7 +124,7 @@ fn composed(texts: &[&FileDiff]) -> Diff {
 
 pub(super) fn of(old: Option<&str>, change: &FileDiff) -> Diff {
     match old {
-        Some(old) => Diff::between(old, &change.new_text, change.first_line),
+        Some(old) => between(old, &change.new_text, change.first_line),
         None => Diff::added(&change.new_text),
     }
 }

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use protocol::event::{PlanAuthor, PlanCreated};
 
 use crate::card::CardPage;
-use crate::diff::Diff;
+use crate::diff::between;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
@@ -78,7 +78,7 @@ impl Compared {
             parts.push(part([mark, &version.words(at + 1)].concat(), look));
         }
         if let [Some(old), Some(new)] = [self.old, self.new].map(|at| self.versions.get(at)) {
-            let diff = Diff::between(&old.markdown, &new.markdown, Some(1));
+            let diff = between(&old.markdown, &new.markdown, Some(1));
             let [from, to] = [self.old, self.new].map(|at| at + 1);
             if diff.is_empty() {
                 parts.push(part(format!("no difference between {from} and {to}"), Look::Notice));
