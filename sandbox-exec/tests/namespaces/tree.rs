@@ -91,13 +91,13 @@ fn what_is_hidden_has_no_names_sizes_or_targets() {
 fn tmp_shared_memory_and_terminals_are_its_own() {
     in_full(|place| {
         let script = "mktemp > /dev/null && echo x > /dev/shm/x && ls /dev/shm && ls /tmp && echo $TMPDIR && \
-                      cp /bin/true /tmp/t && /tmp/t && stat -c %a /dev/shm && : < /dev/ptmx && ls /dev/pts";
+                      cp /bin/true /tmp/of-the-sandbox && /tmp/of-the-sandbox && stat -c %a /dev/shm && : < /dev/ptmx && ls /dev/pts";
         let output = said(place, |order| order.rights.net = ipc::rights::Network::Off, script);
         let name = place.path("").file_name().unwrap().to_str().unwrap().to_owned();
         let lines: Vec<_> = output.lines().filter(|line| !line.starts_with("tmp.")).collect();
         assert_eq!(lines, ["x", &name, "/tmp", "1777", "ptmx"], "{output}");
-        assert!(!Path::new("/dev/shm/x").exists() && !Path::new("/tmp/t").exists());
-        assert!(place.path("temp/t").exists());
+        assert!(!Path::new("/dev/shm/x").exists() && !Path::new("/tmp/of-the-sandbox").exists());
+        assert!(place.path("temp/of-the-sandbox").exists());
     });
 }
 
