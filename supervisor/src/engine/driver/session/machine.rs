@@ -1,54 +1,43 @@
 //! A session, and the one loop that waits for all agent runs. One task owns all state, and never waits for a person,
-//! the disk, or a walk through the project: slow work is done elsewhere and returns as an input. Runs are served in
-//! turn, and an error of one ends that run alone.
+//! for a disk, or for a walk through the project: slow work is done elsewhere and returns as an input.
 
-use std::collections::VecDeque;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic::AssertUnwindSafe;
 
 use agent::core::{EndReason, Input, RunEnd, TreeLimits};
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, select_all};
 use ipc::id::AgentId;
-use protocol::event::{EventKind, NoticeCode, ObservedBy};
-use protocol::frontend::{AgentAction, Op, UserAction, UserActionKind};
+use ipc::path::WirePath;
+use protocol::event::{EventKind, NoticeCode, ObservedBy, RewindTarget, Rewound};
+use protocol::frontend::{AgentAction, Op, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
-use super::super::actions::{ends_session, is_last, takes_away};
+use super::super::actions::{ends_session, takes_away};
 use super::super::approvals::too_late;
 use super::super::looks::Looks;
 use super::super::observer::ObserverError;
-use super::super::rewinder::RewindError;
+use super::super::rewinder::{RewindError, RewoundFiles};
 use super::super::run::{Occurrence, Request};
-use super::super::tripwire::{GuardLook, Watched, events};
+use super::super::tripwire::{Watched, events};
 use super::super::written_files::WrittenFiles;
 use super::super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, TripwireWatch, panicked};
-use super::rewind::{RewindEnded, RewindTask, rewound};
-use super::tree::{AgentTree, Closed};
+use super::agents::Agents;
+use super::finish::{finish, give_up_list, log_result};
+use super::pause::pause;
+use super::rewind::{RewindEnded, Rewinding, told};
+use super::tree::Closed;
+use super::user_actions::{UserActions, UserInput};
 
 pub struct Session {
-    pub(super) shared: Shared,
-    /// Agent runs. The session's result is about the first.
-    pub(super) runs: Vec<AgentRun>,
-    /// Actions of the user; `None` once the front end is gone.
-    pub(super) actions: Option<mpsc::Receiver<UserAction>>,
-    /// Time at which the session ends at the latest.
-    pub(super) deadline: Option<Instant>,
-    /// Index of the run that is polled first next time.
-    turn: usize,
-    pub(super) tree: AgentTree,
-    /// A rewind under way, which delays actions of the user. The end of the session interrupts a preview.
-    pub(super) rewinding: Option<RewindTask>,
-    /// True if `rewinding` is only a preview.
-    pub(super) previews: bool,
-    /// Actions of the user that arrived while the session was paused.
-    pub(super) delayed: VecDeque<UserAction>,
+    shared: Shared,
+    agents: Agents,
+    actions: UserActions,
+    rewinding: Rewinding,
 }
 
 enum Happened {
-    Action(Option<UserAction>),
-    TimeUp,
+    User(UserInput),
     Base(Result<(), ObserverError>),
     Tripwire(Result<Watched, SessionError>),
     Run(usize, Box<Result<Occurrence, SessionError>>),
@@ -65,46 +54,36 @@ impl Session {
         actions: mpsc::Receiver<UserAction>,
         deadline: Option<Instant>,
     ) -> Self {
-        let tree = AgentTree::new(None, TreeLimits::default());
         Self {
             shared,
-            runs: vec![first],
-            actions: Some(actions),
-            deadline,
-            turn: 0,
-            tree,
-            rewinding: None,
-            previews: false,
-            delayed: VecDeque::new(),
+            agents: Agents::new(first),
+            actions: UserActions::new(actions, deadline),
+            rewinding: Rewinding::default(),
         }
     }
 
     /// Allows the agents to have sub-agents.
     #[must_use]
     pub fn with_sub_agents(self, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
-        Self { tree: AgentTree::new(Some(opener), limits), ..self }
+        Self { agents: self.agents.with_sub_agents(opener, limits), ..self }
     }
 
     /// Reserves the ids of these agents of an earlier run of the session.
     #[must_use]
     pub fn after(mut self, agents: &[AgentId]) -> Self {
-        self.tree.after(agents);
+        self.agents.after(agents);
         self
     }
 
     /// Adds an agent at the top level.
     #[must_use]
     pub fn with(mut self, run: AgentRun) -> Self {
-        self.runs.push(run);
+        self.agents.runs_mut().push(run);
         self
     }
 
     pub const fn shared(&self) -> &Shared {
         &self.shared
-    }
-
-    pub fn runs(&self) -> &[AgentRun] {
-        &self.runs
     }
 
     /// Runs the session to its end. The last logged event is the result, unless the log cannot be written.
@@ -117,7 +96,7 @@ impl Session {
         if let Err(error) = caught(self.serve()).await {
             self.break_off(error)?;
         }
-        let end = self.account().ok_or(SessionError::NoEnd)?;
+        let end = self.agents.runs_mut().take_end(&mut self.shared).ok_or(SessionError::NoEnd)?;
         match caught(Box::pin(self.finish(end.clone(), began))).await {
             Err(error @ SessionError::Panicked(_)) => {
                 let end = RunEnd { reason: EndReason::Internal, message: Some(error.to_string()), ..end };
@@ -127,74 +106,78 @@ impl Session {
         }
     }
 
+    async fn finish(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
+        let end = finish(&mut self.shared, &mut self.agents, end).await?;
+        self.log_result(end, began)
+    }
+
+    fn log_result(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
+        // The log has no line after the result, so that actions are taken no more.
+        let late = self.actions.close();
+        log_result(&mut self.shared, self.agents.runs_mut(), late, end, began)
+    }
+
     async fn serve(&mut self) -> Result<(), SessionError> {
-        for run in &mut self.runs {
+        for run in self.agents.runs_mut().iter_mut() {
             run.begin(&self.shared);
         }
-        while !self.runs.iter().all(AgentRun::is_over) || self.rewinding.is_some() {
+        while !self.agents.runs().are_over() || self.rewinding.is_under_way() {
             let happened = self.next().await;
             self.on(happened)?;
             self.pause().await?;
-            self.settle()?;
+            self.agents.settle(&mut self.shared)?;
             self.pause().await?;
         }
         Ok(())
     }
 
+    async fn pause(&mut self) -> Result<(), SessionError> {
+        pause(&mut self.shared, self.agents.runs_mut(), &mut self.actions).await
+    }
+
     async fn next(&mut self) -> Happened {
-        let rewinds = self.rewinding.is_some();
+        let (rewinds, taken) = (self.rewinding.is_under_way(), self.rewinding.takes());
+        let (runs, tree) = self.agents.parts_mut();
         tokio::select! {
-            // What the user does comes first.
+            // The user's actions and time limit come first.
             biased;
-            // Only an end overtakes a preview, and nothing what is carried out.
-            action = next_action(&mut self.delayed, &mut self.actions, rewinds),
-                if !rewinds || self.previews =>
-            {
-                Happened::Action(action)
-            }
-            () = until(self.deadline) => Happened::TimeUp,
+            input = self.actions.next(taken) => Happened::User(input),
             base = base_taken(&mut self.shared.changes) => Happened::Base(base),
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
-            closed = self.tree.next() => Happened::Closed(closed),
+            closed = tree.next() => Happened::Closed(closed),
             looked = looked(&mut self.shared.looks) => Happened::Looked(looked),
             () = files_seen(&mut self.shared.written) => Happened::FilesSeen,
-            ended = rewound(&mut self.rewinding) => Happened::Rewound(ended),
-            (run, happened) = next_of(&mut self.runs, self.turn, rewinds) => {
-                Happened::Run(run, Box::new(happened))
-            }
+            ended = self.rewinding.next() => Happened::Rewound(ended),
+            (run, happened) = runs.next(rewinds) => Happened::Run(run, Box::new(happened)),
         }
     }
 
     fn on(&mut self, happened: Happened) -> Result<(), SessionError> {
         match happened {
-            Happened::Action(None) => {
-                self.actions = None;
-                self.give_up_preview();
-                self.for_each(|run, shared| run.feed(shared, Input::FrontEndGone))
+            Happened::User(UserInput::FrontEndGone) => {
+                self.rewinding.give_up_preview();
+                self.feed_each(&Input::FrontEndGone)
             }
-            Happened::Action(Some(action)) => self.act(action),
-            Happened::TimeUp => {
-                self.deadline = None;
-                self.for_each(|run, shared| run.feed(shared, Input::TimeUp))
-            }
+            Happened::User(UserInput::Action(action)) => self.act(action),
+            Happened::User(UserInput::TimeUp) => self.feed_each(&Input::TimeUp),
             Happened::Base(base) => {
-                base.or_else(|error| self.give_up_list(error))?;
-                self.for_each(AgentRun::release)
+                base.or_else(|error| give_up_list(&mut self.shared, self.agents.runs_mut(), error))?;
+                self.release_each()
             }
             Happened::Tripwire(watched) => match watched? {
                 Watched::Ready(report) => {
                     events(None, &[], report).into_iter().try_for_each(|event| self.record(event))?;
-                    self.for_each(AgentRun::release)?;
+                    self.release_each()?;
                     self.shared.tripwire.iter_mut().for_each(TripwireWatch::rest);
                     Ok(())
                 }
                 Watched::TurnEnded(report) => {
                     events(None, &[], report).into_iter().try_for_each(|event| self.record(event))
                 }
-                Watched::Looked(look) => self.on_looked(look),
+                Watched::Looked(look) => self.agents.runs_mut().take_look(&mut self.shared, look),
             },
             Happened::Closed(closed) => {
-                self.on_closed(closed);
+                self.agents.on_closed(&mut self.shared, closed);
                 Ok(())
             }
             Happened::Looked(looked) => {
@@ -203,14 +186,11 @@ impl Session {
                     self.notice(NoticeCode::ChangeSet, &message)?;
                 }
                 self.tell_changes()?;
-                self.for_each(AgentRun::release)
+                self.release_each()
             }
-            Happened::FilesSeen => self.for_each(AgentRun::release),
+            Happened::FilesSeen => self.release_each(),
             Happened::Rewound(ended) => self.on_rewound(ended),
-            Happened::Run(run, happened) => {
-                self.turn = run + 1;
-                self.guarded(run, |run, shared| run.on(shared, (*happened)?))
-            }
+            Happened::Run(run, happened) => self.agents.runs_mut().on(&mut self.shared, run, *happened),
         }
     }
 
@@ -218,12 +198,13 @@ impl Session {
         let UserAction { conversation_id, agent, kind } = action;
         let for_us = conversation_id == self.shared.conversation;
         let wanted = agent.as_ref();
-        let run = self.runs.iter().position(|run| wanted.is_none_or(|agent| run.id() == agent));
+        let runs = self.agents.runs();
+        let run = wanted.map_or(Some(0), |agent| runs.position(agent));
         if !for_us && (run.is_none() || !matches!(kind, UserActionKind::Answer { .. })) {
             tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
             return Ok(());
         }
-        let at_work = run.filter(|run| !self.runs[*run].is_over());
+        let at_work = run.filter(|at| runs.get(*at).is_some_and(|run| !run.is_over()));
         match (kind, at_work) {
             (UserActionKind::Agent(action), at_work) => self.act_on_agent(agent, at_work, action),
             (UserActionKind::Answer { id, answer }, _) => match run {
@@ -232,7 +213,7 @@ impl Session {
             },
             // It goes on by now.
             (UserActionKind::RetryLog, _) => Ok(()),
-            (UserActionKind::Plan { text }, _) => self.start_planner(text),
+            (UserActionKind::Plan { text }, _) => self.agents.start_planner(&mut self.shared, text),
             (UserActionKind::Rewind { target, files, digest }, _) => self.begin_rewind(target, files, digest),
             (UserActionKind::SetModel { model }, Some(run)) => self.request(run, Request::ChangeModel(model)),
             (UserActionKind::ListFiles, Some(run)) => self.request(run, Request::ListFiles),
@@ -258,12 +239,12 @@ impl Session {
     ) -> Result<(), SessionError> {
         let ends = ends_session(&action);
         if ends {
-            self.give_up_preview();
+            self.rewinding.give_up_preview();
         }
-        self.withdraw(&action);
-        self.take_back_from_plans(&action)?;
+        self.agents.withdraw(&mut self.shared, &action);
+        self.agents.take_back_from_plans(&mut self.shared, &action)?;
         if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
-            && let Some(first) = self.runs.first().filter(|first| !first.is_over())
+            && let Some(first) = self.agents.runs().first().filter(|first| !first.is_over())
             && takes_away(&action, first.agent().standing().mode)
         {
             self.request(0, Request::Act(action.clone()))?;
@@ -273,55 +254,79 @@ impl Session {
             }
         }
         match run {
-            _ if ends => self.for_each(|run, shared| run.feed(shared, Input::Op(Op::Act(action.clone())))),
+            _ if ends => self.feed_each(&Input::Op(Op::Act(action))),
             Some(run) => self.request(run, Request::Act(action)),
             None => self.log_untaken(agent, &UserActionKind::Agent(action)),
         }
     }
 
-    pub(super) fn tell_changes(&mut self) -> Result<(), SessionError> {
+    /// Begins a rewind, or its preview. Refused while an agent is working.
+    fn begin_rewind(
+        &mut self,
+        target: RewindTarget,
+        only: Vec<WirePath>,
+        digest: Option<String>,
+    ) -> Result<(), SessionError> {
+        if self.agents.runs().any_is_busy() {
+            return self
+                .notice(NoticeCode::RewindRefused, "an agent is working: stop the agent before you rewind");
+        }
+        let Some(looks) = &self.shared.looks else {
+            return self
+                .notice(NoticeCode::RewindRefused, "this session has no saved copies of files to restore");
+        };
+        let Some(first) = self.agents.runs().first() else { return Ok(()) };
+        let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
+        self.rewinding.begin(rewinder, log, first.rewind_journal(), target, only, digest);
+        Ok(())
+    }
+
+    fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
+        self.tell_changes()?;
+        match ended {
+            Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was restored: {error}")),
+            Ok(RewindEnded::Previewed(preview)) => {
+                self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
+                Ok(())
+            }
+            Ok(RewindEnded::Done(RewoundFiles { files, left, error, target }, mut events)) => {
+                let rewound = Rewound { target, files, left, error };
+                let told = told(&rewound);
+                let Some(first) = self.agents.runs_mut().first_mut() else { return Ok(()) };
+                let logged = self.shared.record(
+                    &AgentId::root(),
+                    EventKind::Rewound(rewound),
+                    ObservedBy::Supervisor,
+                )?;
+                if let UiEventKind::Logged(event) = &logged {
+                    events.push((**event).clone());
+                }
+                let conversation = target.scope.has_conversation().then_some(events.as_slice());
+                first.rewind(&mut self.shared, logged, conversation, told)
+            }
+        }
+    }
+
+    fn tell_changes(&mut self) -> Result<(), SessionError> {
         let changes = self.shared.looks.as_mut().map(Looks::changes).unwrap_or_default();
         changes.into_iter().try_for_each(|changed| self.record(EventKind::FilesChanged(changed)))
     }
 
-    pub(super) fn on_looked(&mut self, look: GuardLook) -> Result<(), SessionError> {
-        if let Some(run) = self.runs.iter().position(|run| *run.id() == look.after.agent) {
-            return self.request(run, Request::TakeLook(look));
-        }
-        // Its agent is gone, and what it changed is told all the same.
-        let GuardLook { after, beside, report } = look;
-        let found = events(Some(after.call), &beside, report);
-        found.into_iter().try_for_each(|event| self.record_for(&after.agent, event))
+    /// Gives every run an input.
+    fn feed_each(&mut self, input: &Input) -> Result<(), SessionError> {
+        self.agents.runs_mut().for_each(&mut self.shared, |run, shared| run.feed(shared, input.clone()))
     }
 
-    pub(super) fn for_each(
-        &mut self,
-        mut work: impl FnMut(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
-    ) -> Result<(), SessionError> {
-        (0..self.runs.len())
-            .try_for_each(|run| if self.runs[run].is_over() { Ok(()) } else { self.guarded(run, &mut work) })
+    /// Lets every run begin its waiting calls.
+    fn release_each(&mut self) -> Result<(), SessionError> {
+        self.agents.runs_mut().for_each(&mut self.shared, AgentRun::release)
     }
 
     fn request(&mut self, run: usize, request: Request) -> Result<(), SessionError> {
-        self.guarded(run, |run, shared| run.take(shared, request))
+        self.agents.runs_mut().request(&mut self.shared, run, request)
     }
 
-    /// Does something with a run. A panic or an error that concerns only this run ends it alone.
-    pub(super) fn guarded(
-        &mut self,
-        run: usize,
-        work: impl FnOnce(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
-    ) -> Result<(), SessionError> {
-        let Some(run) = self.runs.get_mut(run) else { return Ok(()) };
-        let _span = info_span!("agent", id = %run.id()).entered();
-        let done = panic::catch_unwind(AssertUnwindSafe(|| work(run, &mut self.shared)));
-        match done.unwrap_or_else(|panic| Err(panicked(&*panic))) {
-            Err(error @ SessionError::Panicked(_)) => run.break_off(&mut self.shared, &error),
-            done => done,
-        }
-    }
-
-    /// Ends every run for a reason outside the conversations.
+    /// Ends every run because of an error outside the conversations.
     fn break_off(&mut self, error: SessionError) -> Result<(), SessionError> {
         match error {
             // Without a base there is nothing to compare with.
@@ -330,25 +335,7 @@ impl Session {
             SessionError::Panicked(_) => {}
             SessionError::Log(_) | SessionError::NoEnd => return Err(error),
         }
-        let shared = &mut self.shared;
-        let mut open = self.runs.iter_mut().filter(|run| !run.is_over());
-        open.try_for_each(|run| run.break_off(shared, &error))
-    }
-
-    /// Closes the channel of actions, and logs late actions, because the log has no line after the result.
-    pub(super) fn close_actions(&mut self) -> Result<(), SessionError> {
-        let mut late = std::mem::take(&mut self.delayed);
-        if let Some(mut actions) = self.actions.take() {
-            actions.close();
-            late.extend(std::iter::from_fn(|| actions.try_recv().ok()));
-        }
-        for UserAction { agent, kind, .. } in late {
-            let agent = agent.unwrap_or_else(AgentId::root);
-            if let Some((code, message)) = too_late(&agent, &kind) {
-                self.notice(code, &message)?;
-            }
-        }
-        Ok(())
+        self.agents.runs_mut().break_off(&mut self.shared, &error)
     }
 
     fn log_untaken(&mut self, agent: Option<AgentId>, kind: &UserActionKind) -> Result<(), SessionError> {
@@ -358,73 +345,19 @@ impl Session {
         self.notice(code, &message)
     }
 
-    /// Logs an event that concerns all agents equally, as one of the first agent.
-    pub(super) fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
-        let Some(first) = self.runs.first_mut() else { return Ok(()) };
-        first.record(&mut self.shared, kind)
+    /// Logs an event that concerns all agents equally.
+    fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
+        self.agents.runs_mut().record(&mut self.shared, kind)
     }
 
-    /// Logs an event about an agent, whether or not the agent still exists.
-    pub(super) fn record_for(&mut self, agent: &AgentId, kind: EventKind) -> Result<(), SessionError> {
-        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == agent) {
-            return run.record(&mut self.shared, kind);
-        }
-        let logged = self.shared.record(agent, kind, ObservedBy::Supervisor)?;
-        self.shared.show(agent, logged);
-        Ok(())
-    }
-
-    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) -> Result<(), SessionError> {
-        self.record(EventKind::Notice { code, message: message.to_owned() })
+    fn notice(&mut self, code: NoticeCode, message: &str) -> Result<(), SessionError> {
+        self.agents.runs_mut().notice(&mut self.shared, code, message)
     }
 }
 
 /// Converts a panic to an error, so that the session has a result.
 async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
-}
-
-/// Returns the next occurrence, polling the most recently served run last. Includes runs that are over while effects
-/// are carried out for them, and the first one during a rewind. Cancel safe.
-async fn next_of(
-    runs: &mut [AgentRun],
-    first: usize,
-    rewinds: bool,
-) -> (usize, Result<Occurrence, SessionError>) {
-    let next = |(index, run)| -> BoxFuture<'_, _> { Box::pin(async move { (index, next(run).await) }) };
-    let is_open =
-        |(index, run): &(usize, &mut AgentRun)| !run.is_over() || run.carries_out() || *index == 0 && rewinds;
-    let open = runs.iter_mut().enumerate().filter(is_open);
-    let mut waiting: Vec<_> = open.map(next).collect();
-    if waiting.is_empty() {
-        return std::future::pending().await;
-    }
-    let first = first % waiting.len();
-    waiting.rotate_left(first);
-    select_all(waiting).await.0
-}
-
-async fn next(run: &mut AgentRun) -> Result<Occurrence, SessionError> {
-    let next = async { if run.is_over() { run.next_left().await } else { run.next().await } };
-    let next = AssertUnwindSafe(next).catch_unwind().await;
-    next.map_err(|panic| panicked(&*panic))
-}
-
-pub(super) async fn next_action(
-    delayed: &mut VecDeque<UserAction>,
-    actions: &mut Option<mpsc::Receiver<UserAction>>,
-    ends_alone: bool,
-) -> Option<UserAction> {
-    if let Some(action) = delayed.pop_front_if(|_| !ends_alone) {
-        return Some(action);
-    }
-    let Some(actions) = actions else { return std::future::pending().await };
-    loop {
-        match actions.recv().await {
-            Some(action) if ends_alone && !is_last(&action) => delayed.push_back(action),
-            action => return action,
-        }
-    }
 }
 
 async fn base_taken(changes: &mut Option<ChangeTracker>) -> Result<(), ObserverError> {
@@ -451,13 +384,6 @@ async fn files_seen(files: &mut Option<WrittenFiles>) {
 async fn tripwire_says(tripwire: &mut Option<TripwireWatch>) -> Result<Watched, SessionError> {
     match tripwire {
         Some(guard) => guard.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-pub(super) async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

@@ -1,13 +1,15 @@
 //! A session: its agent runs, the tree that they form, the user's actions, pauses, rewinds, and the end.
 
+mod agents;
 mod finish;
 mod machine;
 mod newcomer;
 mod pause;
 mod planners;
 mod rewind;
-mod settle;
+mod runs;
 mod tree;
+mod user_actions;
 
 pub use machine::Session;
 pub use tree::{NotOpened, OpenedAgent, OpensAgents};

@@ -1,24 +1,28 @@
 //! A rewind in a running session, previewed and carried out outside the main loop while no agent is at work.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
-use ipc::id::AgentId;
 use ipc::path::WirePath;
-use protocol::event::{
-    ChangedFile, EventKind, NoticeCode, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent,
-};
-use protocol::frontend::UiEventKind;
+use protocol::event::{ChangedFile, RewindPreview, RewindTarget, Rewound, SessionEvent};
 use tokio::task::JoinHandle;
 
-use super::super::rewinder::{RewindError, RewoundFiles};
-use super::super::{AgentRun, SessionError};
-use super::Session;
+use super::super::rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles};
+use super::user_actions::Taken;
 use crate::journal::session::read_needed;
 
 /// Maximum number of files that the model gets to know. The log has them all.
 const MOST_TOLD: usize = 20;
 
-pub(super) type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
+type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
+
+/// A rewind under way, if there is one.
+#[derive(Default)]
+pub(super) struct Rewinding {
+    task: Option<RewindTask>,
+    /// True if `task` is only a preview.
+    previews: bool,
+}
 
 pub(super) enum RewindEnded {
     Previewed(RewindPreview),
@@ -26,28 +30,34 @@ pub(super) enum RewindEnded {
     Done(RewoundFiles, Vec<SessionEvent>),
 }
 
-impl Session {
-    /// Begins a rewind, or its preview. Refused while an agent is working.
-    pub(super) fn begin_rewind(
+impl Rewinding {
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.task.is_some()
+    }
+
+    /// Returns the actions of the user that can be taken now. An end of the session interrupts a preview, but not a
+    /// rewind that is being carried out.
+    pub(super) const fn takes(&self) -> Taken {
+        match (&self.task, self.previews) {
+            (None, _) => Taken::All,
+            (Some(_), true) => Taken::Ends,
+            (Some(_), false) => Taken::None,
+        }
+    }
+
+    /// Begins to rewind `only` these files, all of them if it is empty. `digest` is the one of the preview that the
+    /// user confirmed; without a digest, this is the preview. `log` is the path of the session log.
+    pub(super) fn begin(
         &mut self,
+        rewinder: Rewinder,
+        log: PathBuf,
+        mut journal: impl RewindJournal + 'static,
         target: RewindTarget,
         only: Vec<WirePath>,
         digest: Option<String>,
-    ) -> Result<(), SessionError> {
-        let is_at_work = |run: &AgentRun| !run.is_over() && run.agent().is_busy();
-        if self.runs.iter().any(is_at_work) {
-            return self
-                .notice(NoticeCode::RewindRefused, "an agent is working: stop the agent before you rewind");
-        }
-        let Some(looks) = &self.shared.looks else {
-            return self
-                .notice(NoticeCode::RewindRefused, "this session has no saved copies of files to restore");
-        };
-        let Some(first) = self.runs.first() else { return Ok(()) };
+    ) {
         self.previews = digest.is_none();
-        let mut journal = first.rewind_journal();
-        let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
-        self.rewinding = Some(tokio::spawn(async move {
+        self.task = Some(tokio::spawn(async move {
             let load = move || read_needed(&log, Some(target), &mut |_, _| ());
             let needed = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
             let events = needed.map_err(std::io::Error::other)?.events;
@@ -57,45 +67,26 @@ impl Session {
             let done = rewinder.carry_out(target, &only, &events, &digest, &mut journal).await?;
             Ok(done.map_or_else(RewindEnded::Previewed, |files| RewindEnded::Done(files, events)))
         }));
-        Ok(())
     }
 
     /// Aborts a preview. A rewind that is being carried out continues.
     pub(super) fn give_up_preview(&mut self) {
-        if let Some(task) = self.rewinding.take_if(|_| self.previews) {
+        if let Some(task) = self.task.take_if(|_| self.previews) {
             task.abort();
         }
     }
 
-    pub(super) fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
-        self.tell_changes()?;
-        match ended {
-            Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was restored: {error}")),
-            Ok(RewindEnded::Previewed(preview)) => {
-                self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
-                Ok(())
-            }
-            Ok(RewindEnded::Done(RewoundFiles { files, left, error, target }, mut events)) => {
-                let rewound = Rewound { target, files, left, error };
-                let told = told(&rewound);
-                let Some(first) = self.runs.first_mut() else { return Ok(()) };
-                let logged = self.shared.record(
-                    &AgentId::root(),
-                    EventKind::Rewound(rewound),
-                    ObservedBy::Supervisor,
-                )?;
-                if let UiEventKind::Logged(event) = &logged {
-                    events.push((**event).clone());
-                }
-                let conversation = target.scope.has_conversation().then_some(events.as_slice());
-                first.rewind(&mut self.shared, logged, conversation, told)
-            }
-        }
+    /// Waits for the end of a rewind. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<RewindEnded, RewindError> {
+        let Some(task) = &mut self.task else { return std::future::pending().await };
+        let ended = task.await;
+        self.task = None;
+        ended.unwrap_or_else(|error| Err(RewindError::Kept(std::io::Error::other(error))))
     }
 }
 
-/// Returns a sentence for the model, sent with the next message.
-fn told(rewound: &Rewound) -> String {
+/// Returns a text about the rewind for the model, sent with the user's next message.
+pub(super) fn told(rewound: &Rewound) -> String {
     let Rewound { target, files, .. } = rewound;
     let mut text = match (target.to.is_some(), target.scope.has_conversation()) {
         (true, true) => "The user took the conversation back to here.".to_owned(),
@@ -116,12 +107,4 @@ fn told(rewound: &Rewound) -> String {
         );
     }
     text
-}
-
-/// Waits for a rewind. Cancel safe.
-pub(super) async fn rewound(rewinding: &mut Option<RewindTask>) -> Result<RewindEnded, RewindError> {
-    let Some(task) = rewinding else { return std::future::pending().await };
-    let ended = task.await;
-    *rewinding = None;
-    ended.unwrap_or_else(|error| Err(RewindError::Kept(std::io::Error::other(error))))
 }
