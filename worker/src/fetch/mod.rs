@@ -18,7 +18,7 @@ mod tests;
 
 use std::time::Duration;
 
-use ipc::fetch::{FetchFailure, FetchOrder, FetchReport, Fetched, MAX_REDIRECTS, Page};
+use ipc::fetch::{FetchFailure, FetchOrder, FetchReport, Fetched, MAX_REDIRECTS};
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::page_url::PageUrl;
@@ -99,7 +99,7 @@ async fn fetch(
     let answered = timeout(latest, answer(order.url, &connector)).await;
     connector.tell_carried();
     match answered.unwrap_or(Err(FetchFailure::Late))? {
-        Ok(answer) => page(answer).await.map(Fetched::Page),
+        Ok(answer) => page::text_of(answer).await.map(Fetched::Page),
         Err(elsewhere) => Ok(elsewhere),
     }
 }
@@ -122,10 +122,6 @@ async fn answer(
         url = to;
     }
     Err(FetchFailure::Redirects { at: url })
-}
-
-async fn page(answer: PageAnswer) -> Result<Page, FetchFailure> {
-    page::text_of(answer).await
 }
 
 /// Returns the start of a text from a host, in printable characters.

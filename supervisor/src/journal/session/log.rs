@@ -32,7 +32,7 @@ pub struct SessionLog {
     prev: Link,
     line: Vec<u8>,
     redactor: Redactor,
-    held: HeldLock,
+    held: HeldLines,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct Reopened {
 
 /// Lines in memory that the disk may not have.
 #[derive(Debug, Default)]
-struct HeldLock {
+struct HeldLines {
     /// True if lines are kept in memory when the disk is full. Otherwise an append fails then.
     wanted: bool,
     lines: VecDeque<(EventId, Vec<u8>)>,
@@ -56,7 +56,7 @@ struct HeldLock {
     pretended: BTreeMap<EventId, u32>,
 }
 
-impl HeldLock {
+impl HeldLines {
     /// Keeps a written line in memory until it is synced, within the limit. The first `synced` bytes are synced.
     fn written(&mut self, begins: u64, id: EventId, line: &[u8], synced: u64) {
         while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
@@ -83,7 +83,7 @@ impl SessionLog {
             prev: GENESIS,
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
-            held: HeldLock::default(),
+            held: HeldLines::default(),
         })
     }
 
@@ -125,7 +125,7 @@ impl SessionLog {
             prev,
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
-            held: HeldLock::default(),
+            held: HeldLines::default(),
         };
         Ok(Reopened { log, needed, torn })
     }

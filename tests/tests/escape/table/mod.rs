@@ -2,9 +2,9 @@
 //! outside of the project, `{p}` for the project, `{h}` for the home, `{v}` for the process.
 //!
 //! Other tests have inherited descriptors, read-only commands, signals to all processes, listeners and the host's
-//! addresses (the other files here); processes above a command, daemons and survivors (`protocol/life.rs`, `storm.rs`);
-//! the key (`secrets.rs`); files that the host executes later (`tripwire.rs`); x32 and single seccomp rules (tests of
-//! sandbox-exec).
+//! addresses (the other files here); processes above a command, daemons and survivors (`boundary/protocol/life.rs`,
+//! `boundary/storm.rs`); the key (`boundary/secrets.rs`); files that the host executes later (`boundary/tripwire`);
+//! x32 and single seccomp rules (tests of sandbox-exec).
 
 mod files;
 mod kernel;
