@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::block::BlockRow;
 use super::look::Look;
 use super::part::{Part, Unfolded};
-use super::transcript::{Transcript, TranscriptLine};
+use super::rows::{Rows, TranscriptLine};
 use crate::text::{Clusters, Row};
 
 /// Columns of a whole row.
@@ -46,59 +46,52 @@ struct CopiedText {
     keeps_blanks: bool,
 }
 
-impl Transcript {
-    pub(crate) fn text_of(&self, blocks: Range<usize>, width: u16) -> String {
-        let end = blocks.end.min(self.len());
-        let Some(last) = end.checked_sub(1).filter(|last| *last >= blocks.start) else {
-            return String::new();
-        };
-        let to = TranscriptLine { block: last, row: usize::MAX - 1 };
-        let from = TranscriptLine { block: blocks.start, row: 0 };
-        let open = Unfolded::all(true);
-        let text = self.copied(RowRange { from, to }, width, Some(open), CopyOf::Lines, |_| WHOLE);
-        text.trim_matches('\n').to_owned()
-    }
+/// Returns the text of whole blocks, including what is folded.
+pub(super) fn text_of(rows: Rows<'_>, blocks: Range<usize>) -> String {
+    let end = blocks.end.min(rows.blocks().len());
+    let Some(last) = end.checked_sub(1).filter(|last| *last >= blocks.start) else {
+        return String::new();
+    };
+    let to = TranscriptLine { block: last, row: usize::MAX - 1 };
+    let from = TranscriptLine { block: blocks.start, row: 0 };
+    let open = Unfolded::all(true);
+    let text = copied(rows, RowRange { from, to }, Some(open), CopyOf::Lines, |_| WHOLE);
+    text.trim_matches('\n').to_owned()
+}
 
-    pub(super) fn copied(
-        &self,
-        RowRange { from, to }: RowRange,
-        width: u16,
-        open: Option<Unfolded>,
-        of: CopyOf,
-        columns: impl Fn(TranscriptLine) -> Range<u16>,
-    ) -> String {
-        let unfolded = open.unwrap_or(self.unfolded);
-        let mut copied = CopiedLines::default();
-        for (at, block) in self.blocks().iter().enumerate().take(to.block + 1).skip(from.block) {
-            let unfolded = if open.is_some() { unfolded } else { block.unfolded(unfolded) };
-            let first = if at == from.block { from.row } else { 0 };
-            let rows = block.height_as(width, unfolded);
-            let end = if at == to.block { rows.min(to.row + 1) } else { rows };
-            for n in first..end {
-                let line = TranscriptLine { block: at, row: n };
-                match block.row_as(n, width, unfolded) {
-                    Some(BlockRow::Gap) => copied.blank(),
-                    Some(BlockRow::Text { part, row }) => {
-                        let Some(of_part) = block.parts.get(part) else { continue };
-                        let is_label =
-                            block.parts.get(part + 1).is_some_and(|next| of_part.is_label_of(next));
-                        if !is_label {
-                            copied.row(
-                                CopiedPart { block: at, part },
-                                of_part,
-                                row,
-                                width,
-                                of,
-                                columns(line),
-                            );
-                        }
+/// Returns the text of some columns of a range of rows, as the blocks are folded, or as if they were folded like
+/// `open`.
+pub(super) fn copied(
+    all: Rows<'_>,
+    RowRange { from, to }: RowRange,
+    open: Option<Unfolded>,
+    of: CopyOf,
+    columns: impl Fn(TranscriptLine) -> Range<u16>,
+) -> String {
+    let width = all.width();
+    let mut copied = CopiedLines::default();
+    for (at, block) in all.blocks().iter().enumerate().take(to.block + 1).skip(from.block) {
+        let unfolded = open.unwrap_or_else(|| all.unfolded(block));
+        let first = if at == from.block { from.row } else { 0 };
+        let rows = block.height_as(width, unfolded);
+        let end = if at == to.block { rows.min(to.row + 1) } else { rows };
+        for n in first..end {
+            let line = TranscriptLine { block: at, row: n };
+            match block.row_as(n, width, unfolded) {
+                Some(BlockRow::Gap) => copied.blank(),
+                Some(BlockRow::Text { part, row }) => {
+                    let Some(of_part) = block.parts.get(part) else { continue };
+                    let is_label = block.parts.get(part + 1).is_some_and(|next| of_part.is_label_of(next));
+                    if !is_label {
+                        let from = CopiedPart { block: at, part };
+                        copied.row(from, of_part, row, width, of, columns(line));
                     }
-                    Some(BlockRow::Folded { .. }) | None => {}
                 }
+                Some(BlockRow::Folded { .. }) | None => {}
             }
         }
-        copied.finish()
     }
+    copied.finish()
 }
 
 impl CopiedLines {

@@ -30,6 +30,7 @@ mod part;
 mod reads;
 mod recall;
 mod rewind;
+mod rows;
 mod run;
 mod screen;
 mod search;

@@ -1,8 +1,7 @@
 //! Search in a transcript, by rows as they are on the screen.
 
-use super::block::BlockRow;
-use super::transcript::{Transcript, TranscriptLine};
-use crate::text::Styled;
+use super::rows::{Rows, TranscriptLine};
+use super::transcript::Transcript;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -14,7 +13,7 @@ impl Transcript {
     /// Shows the next row that contains `wanted`, from the last match or the top of the screen on; wraps around. Case
     /// matters only if `wanted` has capital letters. Returns `None` without a match.
     pub(crate) fn find(&mut self, wanted: &str, down: bool, (width, height): (u16, u16)) -> Option<Found> {
-        let rows = self.rows_with(wanted, width);
+        let rows = rows_with(self.rows(width), wanted);
         let last = self.found_line(width);
         let from = last.unwrap_or_else(|| self.top(width, usize::from(height)));
         let next = match (down, last) {
@@ -31,35 +30,25 @@ impl Transcript {
     }
 
     pub(crate) fn found_text(&self, width: u16) -> Option<String> {
-        let line = self.found_line(width)?;
-        let block = self.blocks().get(line.block)?;
-        let BlockRow::Text { part, row } = block.row(line.row, width, self.unfolded)? else { return None };
-        let text =
-            |all: &Styled| all.text().as_str().get(row.start..row.end).map(|text| text.trim_end().to_owned());
-        block.parts.get(part)?.with_text(width, text)
+        let (part, row) = self.rows(width).text_row(self.found_line(width)?)?;
+        part.with_text(width, |all| {
+            all.text().as_str().get(row.start..row.end).map(|text| text.trim_end().to_owned())
+        })
     }
+}
 
-    fn rows_with(&self, wanted: &str, width: u16) -> Vec<TranscriptLine> {
-        let exact = wanted.chars().any(char::is_uppercase);
-        let contains = |text: &str| {
-            if exact { text.contains(wanted) } else { text.to_lowercase().contains(wanted) }
-        };
-        let mut rows = Vec::new();
-        for (block, of) in self.blocks().iter().enumerate() {
-            for row in 0..of.height(width, self.unfolded) {
-                let Some(BlockRow::Text { part, row: text }) = of.row(row, width, self.unfolded) else {
-                    continue;
-                };
-                let has_it = of.parts.get(part).is_some_and(|part| {
-                    part.with_text(width, |all| {
-                        contains(all.text().as_str().get(text.start..text.end).unwrap_or_default())
-                    })
-                });
-                if has_it {
-                    rows.push(TranscriptLine { block, row });
-                }
-            }
-        }
-        rows
-    }
+fn rows_with(rows: Rows<'_>, wanted: &str) -> Vec<TranscriptLine> {
+    let exact = wanted.chars().any(char::is_uppercase);
+    let contains =
+        |text: &str| if exact { text.contains(wanted) } else { text.to_lowercase().contains(wanted) };
+    let lines = (0..rows.blocks().len())
+        .flat_map(|block| (0..rows.height(block)).map(move |row| TranscriptLine { block, row }));
+    let has_it = |line: &TranscriptLine| {
+        rows.text_row(*line).is_some_and(|(part, row)| {
+            part.with_text(rows.width(), |all| {
+                contains(all.text().as_str().get(row.start..row.end).unwrap_or_default())
+            })
+        })
+    };
+    lines.filter(has_it).collect()
 }

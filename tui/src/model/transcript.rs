@@ -1,8 +1,11 @@
 use std::ops::Range;
 
 use super::block::{Block, BlockPlace, BlockRow};
+use super::copied::text_of;
 use super::part::Unfolded;
-use super::selection::Selection;
+use super::rows::{Rows, TranscriptLine};
+use super::selection::{CursorMove, Selection, Shape};
+use super::walk;
 
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
@@ -10,8 +13,8 @@ pub(crate) struct Transcript {
     position: Position,
     found: Option<(usize, BlockPlace)>,
     mark: Option<usize>,
-    pub(super) selection: Option<Selection>,
-    pub unfolded: Unfolded,
+    selection: Option<Selection>,
+    unfolded: Unfolded,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,12 +42,6 @@ pub(crate) struct Visible<'a> {
     /// True for the search match and for the first row of the marked block.
     pub is_found: bool,
     pub selected: Range<u16>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TranscriptLine {
-    pub(super) block: usize,
-    pub(super) row: usize,
 }
 
 impl Transcript {
@@ -112,7 +109,8 @@ impl Transcript {
         let height = usize::from(height);
         let mut line = self.top(width, height);
         let found = self.found_line(width);
-        let (marked, selected) = (self.mark_line(), self.selected(width));
+        let selected = self.selection.map(|selection| selection.selected(self.rows(width)));
+        let marked = self.mark.filter(|mark| *mark < self.len()).map(|mark| self.rows(width).begin_of(mark));
         let mut rows = Vec::with_capacity(height);
         while rows.len() < height
             && let Some(block) = self.blocks.get(line.block)
@@ -132,7 +130,7 @@ impl Transcript {
 
     pub(crate) fn shown_blocks(&self, width: u16, height: u16) -> Range<usize> {
         let top = self.top(width, usize::from(height));
-        let end = self.down(top, usize::from(height), width);
+        let end = self.rows(width).down(top, usize::from(height));
         top.block..(end.block + 1).min(self.blocks.len())
     }
 
@@ -140,7 +138,7 @@ impl Transcript {
     pub(crate) fn shows_whole(&self, blocks: &Range<usize>, (width, height): (u16, u16)) -> bool {
         let gap = self.blocks.get(blocks.start).map_or(0, |block| usize::from(block.gap));
         let top = self.top(width, usize::from(height));
-        let end = self.down(top, usize::from(height), width);
+        let end = self.rows(width).down(top, usize::from(height));
         top <= TranscriptLine { block: blocks.start, row: gap }
             && TranscriptLine { block: blocks.end, row: 0 } <= end
     }
@@ -149,9 +147,9 @@ impl Transcript {
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let top = self.top(width, usize::from(height));
         let moved = if rows < 0 {
-            self.up(top, rows.unsigned_abs(), width)
+            self.rows(width).up(top, rows.unsigned_abs())
         } else {
-            self.down(top, rows.unsigned_abs(), width)
+            self.rows(width).down(top, rows.unsigned_abs())
         };
         self.stand_at(moved, width, usize::from(height));
     }
@@ -164,7 +162,7 @@ impl Transcript {
         let (top, end) = (self.top(width, usize::from(height)), self.end(width, usize::from(height)));
         let mut rows = 0;
         for block in top.block..end.block {
-            rows += self.blocks.get(block).map_or(0, |block| block.height(width, self.unfolded));
+            rows += self.rows(width).height(block);
             if rows > most + top.row {
                 return most;
             }
@@ -195,22 +193,37 @@ impl Transcript {
         self.blocks.iter_mut().for_each(|block| block.opened = None);
     }
 
-    pub(super) fn blocks(&self) -> &[Block] {
-        &self.blocks
+    pub(crate) const fn unfolded(&self) -> Unfolded {
+        self.unfolded
+    }
+
+    pub(super) fn rows(&self, width: u16) -> Rows<'_> {
+        Rows::new(&self.blocks, self.unfolded, width)
+    }
+
+    pub(crate) fn extent(&self, block: usize) -> Range<usize> {
+        walk::extent(&self.blocks, block)
+    }
+
+    /// `None` if there are no blocks.
+    pub(crate) fn whole(&self, blocks: Range<usize>) -> Option<Block> {
+        walk::whole(self.blocks.get(blocks)?)
+    }
+
+    pub(crate) fn text_of(&self, blocks: Range<usize>, width: u16) -> String {
+        text_of(self.rows(width), blocks)
     }
 
     pub(super) fn found_line(&self, width: u16) -> Option<TranscriptLine> {
-        let (block, place) = self.found?;
-        let row = self.blocks.get(block)?.row_of(place, width, self.unfolded);
-        Some(TranscriptLine { block, row })
+        let (block, place) = self.found.filter(|(block, _)| *block < self.len())?;
+        Some(self.rows(width).line(block, place))
     }
 
     /// Marks a row as the search match and scrolls to it.
     pub(super) fn found_at(&mut self, line: TranscriptLine, (width, height): (u16, u16)) {
-        let block = self.blocks.get(line.block);
-        self.found = block.map(|block| (line.block, block.place(line.row, width, self.unfolded)));
+        self.found = self.rows(width).place(line).map(|place| (line.block, place));
         self.mark = None;
-        let top = self.up(line, usize::from(height / 3), width);
+        let top = self.rows(width).up(line, usize::from(height / 3));
         self.stand_at(top, width, usize::from(height));
     }
 
@@ -218,68 +231,112 @@ impl Transcript {
         self.found = None;
     }
 
-    fn mark_line(&self) -> Option<TranscriptLine> {
-        let block = self.mark?;
-        let row = usize::from(self.blocks.get(block)?.gap);
-        Some(TranscriptLine { block, row })
-    }
-
     /// Keeps a row at the top of the screen, even if it is the last one.
-    pub(super) fn pin(&mut self, line: TranscriptLine, width: u16) {
-        if let Some(block) = self.blocks.get(line.block) {
-            let place = block.place(line.row, width, self.unfolded);
+    fn pin(&mut self, line: TranscriptLine, width: u16) {
+        if let Some(place) = self.rows(width).place(line) {
             self.position = Position::At { block: line.block, place };
         }
     }
 
     fn stand_at(&mut self, line: TranscriptLine, width: u16, height: usize) {
-        let Some(block) = self.blocks.get(line.block).filter(|_| line < self.end(width, height)) else {
-            self.position = Position::Following;
-            return;
-        };
-        let place = block.place(line.row, width, self.unfolded);
-        self.position = Position::At { block: line.block, place };
+        let place = self.rows(width).place(line).filter(|_| line < self.end(width, height));
+        self.position = place.map_or(Position::Following, |place| Position::At { block: line.block, place });
+    }
+
+    /// At the marked block, the search match or the last row on the screen. The view does not scroll meanwhile. False
+    /// if there is no text.
+    pub(crate) fn begin_selection(&mut self, shape: Shape, size: (u16, u16)) -> bool {
+        let (width, height) = (size.0, usize::from(size.1));
+        let (top, rows) = (self.top(width, height), self.rows(width));
+        let shown = || (0..height).map(|down| rows.down(top, down));
+        let is_shown = |line: &TranscriptLine| shown().any(|one| one == *line);
+        let mark = self.marked(size).map(|block| rows.begin_of(block));
+        let last = || shown().rfind(|line| rows.text_columns(*line).is_some());
+        let Some(line) = mark.or(self.found_line(width)).filter(is_shown).or_else(last) else { return false };
+        self.selection = Some(Selection::new(shape, line, self.follows(), rows));
+        self.pin(top, width);
+        true
+    }
+
+    /// The end of the transcript is followed again if it was before.
+    pub(crate) fn end_selection(&mut self) {
+        if self.selection.take().is_some_and(Selection::followed) {
+            self.follow();
+        }
+    }
+
+    pub(crate) fn selection_shape(&self) -> Option<Shape> {
+        self.selection.map(Selection::shape)
+    }
+
+    pub(crate) fn set_selection_shape(&mut self, shape: Shape) {
+        if let Some(selection) = &mut self.selection {
+            selection.set_shape(shape);
+        }
+    }
+
+    pub(crate) fn swap_ends(&mut self, size: (u16, u16)) {
+        self.change_selection(size, |selection, _| {
+            selection.swap_ends();
+            true
+        });
+    }
+
+    pub(crate) fn move_cursor(&mut self, by: CursorMove, size: (u16, u16)) {
+        self.change_selection(size, |selection, rows| selection.go(by, rows));
+    }
+
+    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, of the whole
+    /// message.
+    pub(crate) fn select_around(&mut self, size: (u16, u16)) {
+        self.change_selection(size, Selection::widen);
+    }
+
+    /// Changes the selection, and scrolls to the cursor unless `change` returns false.
+    fn change_selection(
+        &mut self,
+        (width, height): (u16, u16),
+        change: impl FnOnce(&mut Selection, Rows<'_>) -> bool,
+    ) {
+        let Some(mut selection) = self.selection else { return };
+        let (rows, height) = (self.rows(width), usize::from(height));
+        if change(&mut selection, rows) {
+            let line = selection.cursor_line(rows);
+            let lowest = rows.up(line, height.saturating_sub(1));
+            let top = self.top(width, height).clamp(lowest, line);
+            self.selection = Some(selection);
+            self.pin(top, width);
+        }
+    }
+
+    pub(crate) fn selected_text(&self, width: u16) -> Option<String> {
+        self.selection.map(|selection| selection.text(self.rows(width)))
+    }
+
+    pub(crate) fn selected_rows(&self, width: u16) -> usize {
+        self.selection.map_or(0, |selection| selection.row_count(self.rows(width)))
+    }
+
+    pub(crate) fn cursor_on_screen(&self, (width, height): (u16, u16)) -> Option<(u16, u16)> {
+        let (selection, rows) = (self.selection?, self.rows(width));
+        let line = selection.cursor_line(rows);
+        let top = self.top(width, usize::from(height));
+        let y = (0..height).find(|y| rows.down(top, usize::from(*y)) == line)?;
+        Some((selection.cursor_column(rows).min(width.saturating_sub(1)), y))
     }
 
     pub(super) fn top(&self, width: u16, height: usize) -> TranscriptLine {
         let end = self.end(width, height);
         match self.position {
             Position::Following => end,
-            Position::At { block, place } => {
-                let row = self.blocks.get(block).map_or(0, |at| at.row_of(place, width, self.unfolded));
-                // A wider screen may have shortened the text so that its end is in sight.
-                TranscriptLine { block, row }.min(end)
-            }
+            // A wider screen may have shortened the text so that its end is in sight.
+            Position::At { block, place } => self.rows(width).line(block, place).min(end),
         }
     }
 
     fn end(&self, width: u16, height: usize) -> TranscriptLine {
-        self.up(TranscriptLine { block: self.blocks.len(), row: 0 }, height, width)
-    }
-
-    pub(super) fn up(&self, from: TranscriptLine, mut rows: usize, width: u16) -> TranscriptLine {
-        let mut line = from;
-        loop {
-            if rows <= line.row {
-                return TranscriptLine { row: line.row - rows, ..line };
-            }
-            rows -= line.row;
-            let Some(block) = line.block.checked_sub(1) else { return TranscriptLine { block: 0, row: 0 } };
-            let height = self.blocks.get(block).map_or(0, |block| block.height(width, self.unfolded));
-            line = TranscriptLine { block, row: height };
-        }
-    }
-
-    pub(super) fn down(&self, from: TranscriptLine, rows: usize, width: u16) -> TranscriptLine {
-        let mut line = TranscriptLine { row: from.row + rows, ..from };
-        while let Some(block) = self.blocks.get(line.block) {
-            let height = block.height(width, self.unfolded);
-            if line.row < height {
-                break;
-            }
-            line = TranscriptLine { block: line.block + 1, row: line.row - height };
-        }
-        line
+        let rows = self.rows(width);
+        rows.up(rows.end(), height)
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn open(model: &mut Model) -> bool {
 pub(super) fn fold_output(model: &mut Model) {
     let size = size(model);
     let transcript = &mut model.agents.shown_mut().transcript;
-    let unfolded = transcript.unfolded;
+    let unfolded = transcript.unfolded();
     let marked = transcript.marked(size).and_then(|marked| transcript.block_mut(marked));
     match marked.filter(|block| block.can_fold(size.0)) {
         Some(block) => block.toggle(size.0, unfolded),
