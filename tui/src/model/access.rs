@@ -3,7 +3,7 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
-/// Access of an agent that may write nowhere.
+/// Words for the access of an agent that may write nowhere.
 pub(crate) const READ_ONLY: &str = "read-only";
 
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
@@ -13,13 +13,13 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Places that may be written and read, in words: `read-only`, `writes in the project`. Omits the temporary directory
-/// and caches.
+/// Returns the directories that an agent may read and write, in words: `read-only`, `writes in the project`. Omits the
+/// temporary directory and caches.
 pub(crate) fn places(rights: &RightsSummary) -> String {
     without_private(rights).places().to_string()
 }
 
-/// Additional access except for the network; `None` without any.
+/// Returns access beyond directories and hosts in words, such as `2 sockets`; `None` if there is none.
 pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     let hidden = (rights.hidden == 0).then_some("nothing hidden".to_owned());
     let reach = rights.reach.to_string();
@@ -33,7 +33,8 @@ pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" · "))
 }
 
-/// Access in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and caches.
+/// Returns all access in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and
+/// caches.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
     without_private(rights).to_string()
 }
@@ -44,7 +45,7 @@ fn without_private(rights: &RightsSummary) -> RightsSummary {
     RightsSummary { write, ..rights.clone() }
 }
 
-/// Access in few words with relative paths, such as `writes src, net on`.
+/// Returns the access in few words with relative paths, such as `writes src, net on`.
 pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("the project".to_owned()),
@@ -63,7 +64,7 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 
-/// The unchanged text of an event in an older format.
+/// Returns the recorded access in words; the recorded text itself if the log has an older format.
 pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
     rights.value().map_or_else(|| rights.to_string(), plain)
 }

@@ -8,7 +8,7 @@ use crate::moment::UiTime;
 use crate::text::{Ink, SafeText, Styled, Tone};
 use crate::tool_summary::{cut, first_line};
 
-/// Maximum number of columns of a task, a step or a denied place.
+/// Maximum number of columns of a task, of a running call, or of the name of something denied.
 const COLUMNS: usize = 32;
 
 /// Row of a sub-agent in the transcript of its parent.
@@ -25,7 +25,6 @@ impl AgentRow {
         Self { parent, block, hint, text: Styled::default() }
     }
 
-    /// True if the row is this block of an agent's transcript.
     pub(crate) fn is_at(&self, parent: &AgentId, block: usize) -> bool {
         self.parent == *parent && self.block == block
     }
@@ -35,7 +34,7 @@ impl AgentRow {
         (self.parent.clone(), self.block)
     }
 
-    /// Returns false if the row has this text already.
+    /// Sets the text. Returns false if the row has the same text already.
     pub(crate) fn set(&mut self, text: &Styled) -> bool {
         let is_new = self.text != *text;
         if is_new {
@@ -64,20 +63,19 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Drops the rows from a block on, which the first agent's transcript has no more.
+    /// Drops the rows of sub-agents whose blocks, from this index on, were cut from the first agent's transcript.
     pub(crate) fn forget_rows(&mut self, block: usize) {
         let is_cut = |row: &mut AgentRow| row.parent == AgentId::root() && row.block >= block;
         self.all_mut().for_each(|view| _ = view.row.take_if(is_cut));
     }
 
-    /// True if the row of a running sub-agent counts its seconds.
     pub(crate) fn has_running_row(&self) -> bool {
         self.each().any(|(_, view)| view.row.is_some() && view.turn.is_running())
     }
 }
 
-/// Returns the text of a sub-agent's row, such as
-/// `→ 1.2 List the tests · read-only · run rg -n test · 4 s · $0.01 · blocked: /etc`; `None` if the agent has no row.
+/// Returns the text of a sub-agent's row; `None` if the agent has no row. Example: `→ 1.2 List the tests · read-only ·
+/// run rg -n test · 4 s · $0.01 · blocked: /etc`.
 pub(crate) fn text(model: &Model, agent: &AgentId, result: Option<&SubAgentResult>) -> Option<Styled> {
     let (_, view) = model.agents.each().find(|(other, _)| *other == agent)?;
     let row = view.row.as_ref()?;
@@ -124,7 +122,8 @@ fn step(model: &Model, agent: &AgentId, view: &AgentView) -> String {
     view.activity().map_or_else(|| view.turn.doing.word().to_owned(), |call| cut(&call, COLUMNS))
 }
 
-/// Kind of the end, unless it is the usual one, with steps, changed files and time.
+/// Returns words for a sub-agent's result: status unless it is done, number of steps, number of changed files, and
+/// duration.
 fn ending(result: &SubAgentResult) -> Vec<String> {
     let status = match result.status {
         SubAgentStatus::Done => String::new(),
@@ -143,7 +142,7 @@ fn ending(result: &SubAgentResult) -> Vec<String> {
     vec![status, steps, files, duration(result.duration_ms)]
 }
 
-/// The tokens if no price is known.
+/// Returns the cost in money; the numbers of tokens if no price is known.
 fn spent(account: &Account) -> String {
     let usage = &account.usage;
     match account.money() {

@@ -1,4 +1,4 @@
-//! Transcript and state of each agent of the session; one agent is shown at a time.
+//! Transcripts and states of all agents of the session. One agent is shown at a time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,34 +16,30 @@ pub(crate) struct AgentView {
     pub transcript: Transcript,
     pub session: Session,
     pub turn: Turn,
-    /// Calls that have not ended, with the indices of their blocks.
     pub calls: BTreeMap<CallId, Call>,
     pub reads: Reads,
-    /// Row of this sub-agent in the transcript of its parent, while it runs.
+    /// Row of this sub-agent in the transcript of its parent; `None` once the sub-agent has ended.
     pub row: Option<AgentRow>,
     pub role: Option<String>,
     pub denied: Vec<String>,
-    /// Reply of the model while it arrives.
     pub reply: Reply,
     pub answer: String,
-    /// Last text of the agent's last reply.
+    /// Last text of the agent's last reply; `None` before the first reply.
     pub said: Option<SaidLast>,
-    /// Findings of the last review.
     pub findings: Findings,
-    /// Messages to the agent that wait for the end of its turn.
+    /// Messages that the user sent during the turn; they wait for the end of the turn.
     pub queue: VecDeque<Outgoing>,
     pub context: Context,
-    /// List of tasks that the agent keeps.
     pub tasks: Option<TasksUpdated>,
     pub task: Option<String>,
     pub ended: Option<Ended>,
-    /// Sandboxed processes of the agent other than workers.
+    /// Confined helper processes of the agent, such as gateways and MCP servers.
     pub guests: Guests,
-    /// The events of a worker's end repeat these notices.
+    /// Notices about hosts that could not be reached, kept so that the events of a worker's end do not repeat them.
     pub unreached: BTreeSet<String>,
-    /// Hosts that the person was asked about while connections wait.
+    /// Hosts in open approval requests. Connections to them wait for the answers.
     pub asked_hosts: BTreeMap<ApprovalId, String>,
-    /// Servers whose form the person was asked to fill in.
+    /// MCP servers in open approval requests that contain a form.
     pub asked_forms: BTreeMap<ApprovalId, String>,
 }
 
@@ -87,7 +83,7 @@ pub(crate) struct Agents {
     shown: AgentId,
     selected: AgentId,
     start: Session,
-    /// Without sub-agents, but including earlier runs of the session.
+    /// Usage and cost of each agent, without its sub-agents, including earlier runs of the session.
     spent: BTreeMap<AgentId, Account>,
 }
 
@@ -147,8 +143,8 @@ impl Agents {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// Adds usage and cost of a model request to an agent, and to the turns of the agents above. A turn lasts until the
-    /// user's next message, so it includes agents that end later.
+    /// Adds usage and cost of a model request to an agent, and to the running turns of its ancestors. A turn includes
+    /// sub-agents that end later, until the user's next message.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
@@ -160,8 +156,8 @@ impl Agents {
         }
     }
 
-    /// Sets the cost of an agent's last turn to zero if no turn runs: the user has started a sub-agent, whose cost is
-    /// then shown alone.
+    /// Sets the cost of an agent's last turn to zero unless a turn runs. Used when the user starts a sub-agent, so that
+    /// the sub-agent's cost is shown alone.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {
@@ -177,7 +173,7 @@ impl Agents {
         self.spent.get(agent).copied().unwrap_or_default()
     }
 
-    /// Returns the usage and cost of all agents in tree order.
+    /// Returns the usage and cost of each agent, parents before their sub-agents.
     pub(crate) fn spent(&self) -> Vec<(&AgentId, &Account)> {
         let mut spent: Vec<_> = self.spent.iter().collect();
         spent.sort_by_key(|(agent, _)| agent.in_tree());

@@ -6,7 +6,7 @@ use super::{Block, Look, Part, Unfolded};
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Duration of an answer above the prompt.
+/// Time for which an answer is shown above the prompt.
 const STANDS: Duration = Duration::from_secs(6);
 
 /// Maximum number of rows of an answer above the prompt.
@@ -36,7 +36,7 @@ impl Answer {
         &self.block
     }
 
-    /// Returns the number of rows above the prompt.
+    /// Returns the number of rows that the answer takes above the prompt, at most [`MOST_ROWS`].
     pub(super) fn rows(&self, width: u16) -> u16 {
         u16::try_from(self.height(width)).unwrap_or(MOST_ROWS).min(MOST_ROWS)
     }

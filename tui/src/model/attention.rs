@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Time without a key after which the person may be away, for terminals that do not report focus.
+/// Time without a key after which the person counts as absent, for terminals that do not report focus.
 const AWAY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// True if an open notification ends.
+    /// Records that the terminal got or lost the focus. True if an open notification must be removed.
     pub(crate) const fn focus(&mut self, at: UiTime, focused: bool) -> bool {
         self.focused = Some(focused);
         focused && self.key(at)
@@ -26,7 +26,7 @@ impl Attention {
         std::mem::replace(&mut self.called, false)
     }
 
-    /// True if the person should be notified now.
+    /// Requests a notification. True if the person is absent and none is open yet.
     pub(crate) fn call(&mut self, now: UiTime) -> bool {
         let away = match self.focused {
             Some(focused) => !focused,

@@ -1,4 +1,4 @@
-//! Block of the transcript: a sequence of parts.
+//! Blocks of a transcript. A block is a sequence of parts.
 
 use super::look::Look;
 use super::part::{Part, Unfolded};
@@ -8,7 +8,8 @@ use crate::text::Row;
 pub(crate) struct Block {
     pub parts: Vec<Part>,
     pub gap: bool,
-    /// True if the person has opened this block, false if they have folded it; `None` to follow the whole transcript.
+    /// True if the person has opened this block, false if they have folded it; `None` if the block is folded like the
+    /// whole transcript.
     pub opened: Option<bool>,
 }
 
@@ -36,29 +37,29 @@ impl Block {
         Self { gap: true, ..self }
     }
 
-    /// True if the block shows more than its first part.
+    /// True if the block shows more than its first part while output is folded.
     fn has_more(&self) -> bool {
         self.parts.iter().skip(1).any(Part::is_told_here)
     }
 
-    /// True for the block of a call, also if its row is a part of the one above.
+    /// True for the block of a tool call.
     pub(crate) fn is_call(&self) -> bool {
         self.parts.first().is_some_and(|part| part.look() == Look::Tool)
     }
 
-    /// True if a call below stands apart from this block: it would be hard to find below output.
+    /// True if an empty row separates this block from a call below, which would be hard to find below output.
     pub(crate) fn parts_from_call(&self) -> bool {
         let look = self.parts.first().map(Part::look);
         matches!(look, Some(Look::Tool | Look::Denial)) && self.has_more()
     }
 
-    /// True if the end of a turn below stands apart from this block.
+    /// True if an empty row separates this block from the end of a turn below.
     pub(crate) fn parts_from_end(&self) -> bool {
         let look = self.parts.first().map(Part::look);
         self.parts_from_call() || matches!(look, Some(Look::Assistant | Look::Void | Look::Code))
     }
 
-    /// Keeps the layout of unchanged parts.
+    /// Replaces the contents. Unchanged parts keep their layout.
     pub(crate) fn renew(&mut self, block: Self) {
         self.gap = block.gap;
         self.parts.truncate(block.parts.len());
@@ -69,7 +70,7 @@ impl Block {
         self.parts.extend(parts);
     }
 
-    /// Returns a copy that shows everything.
+    /// Returns a copy without folds.
     pub(crate) fn whole(&self) -> Self {
         Self { parts: self.parts.iter().map(Part::copy).collect(), gap: false, opened: Some(true) }
     }
@@ -79,7 +80,7 @@ impl Block {
         open != shut
     }
 
-    /// Opens the block if some of it is folded.
+    /// Opens the whole block if some of it is folded, else folds the block.
     pub(crate) fn toggle(&mut self, width: u16, unfolded: Unfolded) {
         let whole = Self::sum(&self.parts, width, Unfolded::all(true));
         let shown = Self::sum(&self.parts, width, self.unfolded(unfolded));
@@ -90,7 +91,7 @@ impl Block {
         parts.iter().map(|part| part.showing(width, unfolded).height()).sum()
     }
 
-    /// The folding of this block in a transcript with the given one.
+    /// Returns the folding of this block in a transcript that is folded like `of_all`.
     pub(crate) fn unfolded(&self, of_all: Unfolded) -> Unfolded {
         self.opened.map_or(of_all, Unfolded::all)
     }
@@ -99,7 +100,7 @@ impl Block {
         self.height_as(width, self.unfolded(unfolded))
     }
 
-    /// Ignores the block's own folding.
+    /// Returns the number of rows under a given folding, instead of the block's own.
     pub(super) fn height_as(&self, width: u16, unfolded: Unfolded) -> usize {
         usize::from(self.gap) + Self::sum(&self.parts, width, unfolded)
     }
@@ -138,7 +139,7 @@ impl Block {
         }
     }
 
-    /// The nearest row, if the position has none.
+    /// Returns the row at a place; the nearest row if the place is hidden.
     pub(crate) fn row_of(&self, place: BlockPlace, width: u16, unfolded: Unfolded) -> usize {
         let unfolded = self.unfolded(unfolded);
         let (part, byte) = match place {

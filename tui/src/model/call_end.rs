@@ -1,12 +1,13 @@
-//! End of a call, as its result has it for the model. The first row of the call tells the person, and the rest is output.
+//! Ending of a call, as it is told to the model at the beginning or end of the result. The first row of the call shows
+//! the ending in words; the rest of the result is output.
 
 use protocol::event::ToolCallStatus;
 
-/// Result of a command without the lines about its end.
+/// Result of a command, split into output and ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandEnd<'a> {
     pub output: &'a str,
-    /// The end in words, such as `exit code 1`; `None` for exit code 0 and for an end that is not known.
+    /// Ending in words, such as `exit code 1`; `None` for exit code 0 and if the ending is unknown.
     pub words: Option<String>,
 }
 
@@ -21,7 +22,7 @@ impl<'a> CommandEnd<'a> {
     }
 }
 
-/// Splits off a last line such as `[exit code 1, 0.3 s]`.
+/// Splits off a last line such as `[exit code 1, 0.3 s]`; `None` if the result has no such line.
 fn exited(content: &str) -> Option<CommandEnd<'_>> {
     let (output, last) = content.rsplit_once('\n').unwrap_or(("", content));
     let (end, _time) = last.strip_prefix('[')?.strip_suffix(']')?.split_once(", ")?;
@@ -30,7 +31,8 @@ fn exited(content: &str) -> Option<CommandEnd<'_>> {
     Some(CommandEnd { output, words: (end != "exit code 0").then(|| end.to_owned()) })
 }
 
-/// Returns the output of an interrupted command; all of the result if it says more than that.
+/// Returns the output before an interruption by the user. Returns the whole result if it has further lines about the
+/// ending.
 fn until_then(content: &str) -> &str {
     let (first, rest) = content.split_once('\n').unwrap_or((content, ""));
     if !first.starts_with("interrupted by the user") || !first.ends_with("; the call was ended") {

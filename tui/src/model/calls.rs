@@ -15,16 +15,16 @@ use crate::diff::Diff;
 use crate::text::{Ink, Output, SafeText, Styled, Tone};
 use crate::tool_summary::{ToolSummary, edits, text};
 
-/// Number of rows of a folded diff or new file.
+/// Maximum number of rows of a folded diff or new file.
 const CHANGE: usize = 12;
 
-/// Number of last rows of a folded command output.
+/// Number of rows at the end of a command's output that are shown while the output is folded.
 const OUTPUT: usize = 8;
 
-/// In bytes; earlier output is dropped.
+/// Maximum size of a call's output in bytes; earlier output is dropped.
 const KEPT: usize = 256 << 10;
 
-/// In milliseconds. Shorter calls show no duration.
+/// Minimum duration that a row shows, in milliseconds.
 const TOLD_MS: u64 = 100;
 
 #[derive(Clone, Debug)]
@@ -33,17 +33,17 @@ pub(crate) struct Call {
     pub block: usize,
     name: String,
     summary: ToolSummary,
-    /// Change that the model asked for.
+    /// Changes that the model requested in the arguments.
     wanted: Vec<FileDiff>,
-    /// Answer to the call's request, for its first row: `allowed by you`.
+    /// Answer to the call's approval request, for the first row of the call: `allowed by you`.
     answer: String,
-    /// The first row has the reason, so the result, which repeats it, is not shown.
+    /// True if the call was refused. The first row then has the reason, and the result, which repeats the reason, is
+    /// not shown.
     pub refused: bool,
-    /// True if the block shows the sub-agent that the call started.
     pub is_agent: bool,
-    /// True if the person was asked to allow a denied access and left it denied.
+    /// True if the person did not allow an access that the sandbox had denied.
     pub left_denied: bool,
-    /// The command then has a result already.
+    /// True if the command runs again after a denial; it has a result already.
     pub after_denial: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Ending<'a> {
     pub status: ToolCallStatus,
     pub content: &'a str,
     pub duration_ms: u64,
-    /// Changes that the call made, if they are known.
+    /// Changes that the call made; empty if they are unknown.
     pub diffs: &'a [FileDiff],
 }
 
@@ -61,7 +61,7 @@ impl Call {
         self.name == "shell_exec"
     }
 
-    /// The caller sets the block's index.
+    /// Returns a call and its block. The caller sets the block's index.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
@@ -93,7 +93,6 @@ impl Call {
         Some(self.summary.object()).filter(is_shown)
     }
 
-    /// Appends output of the call to its block.
     pub(crate) fn printed(block: &mut Block, text: &str) {
         if let Some(output) = block.parts.last_mut() {
             output.push(text);
@@ -108,7 +107,6 @@ impl Call {
         }
     }
 
-    /// Clears the output, because the command runs again.
     pub(crate) fn runs_again(&mut self, block: &mut Block) {
         self.after_denial = false;
         if let Some(output) = block.parts.last_mut() {
@@ -116,14 +114,14 @@ impl Call {
         }
     }
 
-    /// Removes the explanation of a denial for the model at the end of a result.
+    /// Returns the result of a call without the last bytes, which explain a denial to the model.
     pub(crate) fn without_explanation(content: &str, explanation_bytes: Option<u64>) -> &str {
         let bytes = usize::try_from(explanation_bytes.unwrap_or(0)).ok();
         let rest = bytes.and_then(|bytes| content.get(..content.len().checked_sub(bytes)?));
         rest.unwrap_or(content)
     }
 
-    /// Shows the status, change and result of a call that has ended.
+    /// Shows the status, changes and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
         let end = if self.is_command() {
@@ -191,7 +189,8 @@ impl Call {
         }
     }
 
-    /// `None` unless the call only read and ended well.
+    /// Returns the summary of a call that only read, for a row shared with other reads; `None` for another call or a
+    /// failure.
     pub(crate) fn as_read(&self, ending: &Ending<'_>) -> Option<FinishedRead> {
         let only_reads = matches!(self.name.as_str(), "read_file" | "list_directory" | "search_files");
         (only_reads && ending.status == ToolCallStatus::Completed).then(|| FinishedRead {
@@ -201,7 +200,7 @@ impl Call {
         })
     }
 
-    /// The requested change if the call reported none.
+    /// Returns the diff of the changes that were made, or else of the requested ones; `None` if there are none.
     fn change(&self, made: &[FileDiff]) -> Option<Diff> {
         let files = if made.is_empty() { self.wanted.as_slice() } else { made };
         (!files.is_empty()).then(|| of_call(files))
@@ -211,12 +210,13 @@ impl Call {
         matches!(self.name.as_str(), "write_file" | "edit_file")
     }
 
-    /// Returns the row of a call that runs.
+    /// Returns the first row of a running call.
     fn head(&self) -> Styled {
         self.row("→", Ink::Plain, &self.summary.head())
     }
 
-    /// Returns a row with the answer of the person. The strong verb shows the beginning of each call to the eye.
+    /// Returns the first row of a call with a mark, words about the call, and the person's answer. The verb is bold, so
+    /// that the eye finds the beginning of each call.
     fn row(&self, mark: &str, ink: Ink, words: &str) -> Styled {
         let (verb, object) = words.split_at(if words.starts_with(self.summary.verb()) {
             self.summary.verb().len()
@@ -241,7 +241,7 @@ pub(super) fn duration(ms: u64) -> String {
     if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { format!("{} s", ms / 1000) }
 }
 
-/// For a call that does not fit on one line.
+/// Returns the part for input that does not fit on one line; `None` if all of it fits.
 fn detail(name: &str, input: &Value) -> Option<Part> {
     let folded = |text: &str, look| Part::new(SafeText::exact(text), look).folded(Fold::Head(CHANGE));
     match name {
@@ -253,7 +253,7 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
     }
 }
 
-/// A new content, or replaced strings.
+/// Returns the changes in the arguments of a call: new content of a file, or replaced strings.
 fn wanted(name: &str, input: &Value) -> Vec<FileDiff> {
     let path = WirePath::from(text(input, "path").unwrap_or_default());
     let file = |old_text, new_text| FileDiff { path: path.clone(), first_line: None, old_text, new_text };

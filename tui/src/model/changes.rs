@@ -13,7 +13,7 @@ use crate::highlight::language_of;
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
-/// In bytes. Later changes are only counted.
+/// Maximum total size of the kept changes in bytes. Later changes are only counted.
 const KEPT: usize = 16 << 20;
 
 /// Maximum number of columns of a call that is shown as the cause of a change.
@@ -27,29 +27,28 @@ pub(crate) struct Changes {
     steps: Vec<ChangeStep>,
     bytes: usize,
     left_out: BTreeSet<AgentCall>,
-    /// Summaries of the calls that may change files.
     calls: BTreeMap<AgentCall, String>,
     nets: BTreeMap<WirePath, Counts>,
     more: u64,
     ignored: Ignored,
     next: usize,
-    /// Changes that the last rewind reverted.
     taken_back: Vec<ChangeStep>,
 }
 
 #[derive(Debug)]
 pub(super) struct ChangeStep {
     number: usize,
-    /// Absolute path; the current one if the file was moved later.
+    /// Absolute path of the file; after a later move, the new path.
     pub(super) path: WirePath,
     pub(super) told: ChangeTold,
 }
 
 #[derive(Debug)]
 pub(super) enum ChangeTold {
-    /// Reported by a file tool.
+    /// Change that the call of a file tool reported.
     ByCall(AgentCall, FileDiff),
-    /// True if a run was cut off between the two snapshots: its calls may have made the change.
+    /// Change that was found by comparing two snapshots of the project. True if a run was interrupted between the
+    /// snapshots, so that its calls may have made the change.
     ByLook(Box<SeenChange>, bool),
 }
 
@@ -125,7 +124,7 @@ impl Changes {
         }
     }
 
-    /// The changes from number `first` on, by file.
+    /// Returns the diff of each file that was changed by change number `first` or a later one.
     pub(crate) fn since(&self, first: usize, project: &WirePath) -> Vec<Part> {
         let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();
         for step in self.steps.iter().filter(|step| step.number >= first) {
@@ -157,7 +156,8 @@ impl Changes {
         self.next
     }
 
-    /// Such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
+    /// Returns the number of files and lines, such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None`
+    /// without changes.
     pub(crate) fn summary(&self) -> Option<String> {
         let mut sum = Counts::default();
         for counts in self.nets.values() {
@@ -195,7 +195,8 @@ impl Changes {
         self.left_out.insert(call);
     }
 
-    /// By file or by step. During a turn a note says that changes may be missing.
+    /// Returns the changes by file, or by step if `by_step` is true. During a turn, a note says that changes may be
+    /// missing.
     pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
         let mut blocks: Vec<_> = if by_step {
             self.steps.iter().map(|step| self.step(step, project)).collect()
@@ -279,7 +280,7 @@ impl Changes {
     }
 }
 
-/// Limits the number of causes.
+/// Joins the causes of a change, at most [`SOURCES`] of them.
 fn listed(mut sources: Vec<String>) -> String {
     let more = sources.len().saturating_sub(SOURCES);
     sources.truncate(SOURCES);

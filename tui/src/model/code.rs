@@ -7,7 +7,7 @@ const MOST: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBlock {
     text: Styled,
-    /// The code as written, if it has tabs, which the screen shows as spaces.
+    /// Code as the model wrote it, if it has tabs; `None` if the screen shows the same characters.
     tabbed: Option<String>,
     language: String,
     read: usize,
@@ -30,7 +30,7 @@ impl CodeBlock {
         }
     }
 
-    /// Drops an open request, whose answer another block will get.
+    /// Drops an open request for highlighting: the answer would go to another block.
     pub(crate) const fn forget_reading(&mut self) {
         if self.awaited.take().is_some() {
             // The parser's state is with the request.
@@ -50,8 +50,8 @@ impl CodeBlock {
         self.text.push_in(untrusted, Tone::default());
     }
 
-    /// Continues as the longer code `other` and keeps the highlighted lines. False if `other` does not start with this
-    /// code.
+    /// Continues as the longer code `other` and keeps the highlighted lines. Returns false if `other` does not start
+    /// with the present code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         let goes_on = self.language == other.language && self.text.goes_on_as(&other.text);
         if goes_on {
@@ -60,12 +60,12 @@ impl CodeBlock {
         goes_on
     }
 
-    /// `None` for the same line as on the screen.
+    /// Returns a line as the model wrote it; `None` if the screen shows the same characters.
     pub(crate) fn written_line(&self, line: usize) -> Option<String> {
         self.tabbed.as_ref()?.split('\n').nth(line).map(str::to_owned)
     }
 
-    /// True if whole lines have not been highlighted.
+    /// True if there are complete lines that are neither highlighted nor requested.
     pub(crate) fn is_plain(&self) -> bool {
         let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
         !self.is_over && self.awaited.is_none() && rest.contains('\n')

@@ -1,6 +1,7 @@
-//! Contents of an agent's context window, with an estimated size of each piece.
+//! Contents of an agent's context window, with an estimated number of tokens of each piece.
 //!
-//! Providers count a whole prompt only. Estimates from the bytes are scaled to the provider's sum.
+//! Providers count the tokens of whole prompts only. The pieces are estimated from their bytes, and scaled to the count
+//! of the provider.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use serde_json::Value;
 
 use crate::tool_summary::ToolSummary;
 
-/// About how many tokens a picture takes.
+/// Approximate number of tokens of a picture.
 const PICTURE: u64 = 1_500;
 
-/// Maximum number of characters that are kept of a message or a command.
+/// Maximum number of characters of a message or a command that are kept as a name.
 const LONGEST: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +27,8 @@ pub(crate) enum PieceKind {
     Thinking,
     Calls,
     Files,
-    /// Output of commands.
     Output,
-    /// Results of other tools.
+    /// Results of tools other than commands.
     Results,
 }
 
@@ -56,14 +56,14 @@ impl PieceKind {
 #[derive(Clone, Debug)]
 pub(crate) struct ContextPiece {
     pub kind: PieceKind,
-    /// Words for the piece: a call, a source, the beginning of a message.
+    /// Short description: a call, a source, or the beginning of a message.
     pub name: String,
-    /// File that a call read or changed.
+    /// File that a call read or changed; `None` if there is none.
     pub file: Option<String>,
-    /// Tool of a call.
+    /// Name of the tool; `None` for a piece that is no call or result.
     pub tool: Option<String>,
     pub tokens: u64,
-    /// Number of the user's messages until then.
+    /// Number of the user's messages before the piece.
     pub turn: usize,
     event: EventId,
 }
@@ -80,7 +80,6 @@ pub(crate) struct Context {
     pieces: Vec<ContextPiece>,
     calls: BTreeMap<CallId, CallWords>,
     messages: Vec<(EventId, String)>,
-    /// Pieces that the last rewind removed.
     taken_back: Vec<ContextPiece>,
 }
 
@@ -186,7 +185,7 @@ impl Context {
     }
 }
 
-/// Returns the estimated number of tokens of a text, as the supervisor estimates what no provider has counted.
+/// Returns the estimated number of tokens of a text. The supervisor uses the same estimate.
 fn tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     let count = ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2);
@@ -201,7 +200,7 @@ fn of_tool(tool: &protocol::event::RecordedTool) -> u64 {
     serde_json::to_string(tool).map_or(0, |json| tokens(&json))
 }
 
-/// Returns the kind and the size of a block of a reply.
+/// Returns the kind of a content block of a reply, and the estimated number of tokens.
 fn of_block(json: &str) -> (PieceKind, u64) {
     let block: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     let text = |name: &str| block.get(name).and_then(Value::as_str).map(tokens);

@@ -1,4 +1,4 @@
-//! Text of rows for the clipboard: without margins, and with wrapped lines joined.
+//! Conversion of rows to text for the clipboard, without margins and with wrapped lines joined.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::part::{Part, Unfolded};
 use super::rows::{Rows, TranscriptLine};
 use crate::text::{Clusters, Row};
 
-/// Columns of a whole row.
+/// Range of columns that includes a whole row.
 pub(super) const WHOLE: Range<u16> = 0..u16::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub(super) struct RowRange {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyOf {
-    /// Whole lines, as they were written.
+    /// Whole lines, as the model or a tool wrote them.
     Lines,
-    /// Characters; rows of one line are joined.
+    /// Characters; rows of a wrapped line are joined.
     Characters,
-    /// The same columns of each row.
+    /// The same columns of each row; rows are not joined.
     Columns,
 }
 
@@ -42,11 +42,11 @@ struct CopiedPart {
 #[derive(Debug, Default)]
 struct CopiedText {
     text: String,
-    /// True for code, whose blanks at the end of a line count.
+    /// True for code: trailing spaces of a line are kept.
     keeps_blanks: bool,
 }
 
-/// Returns the text of whole blocks, including what is folded.
+/// Returns the text of whole blocks, including folded text.
 pub(super) fn text_of(rows: Rows<'_>, blocks: Range<usize>) -> String {
     let end = blocks.end.min(rows.blocks().len());
     let Some(last) = end.checked_sub(1).filter(|last| *last >= blocks.start) else {
@@ -59,8 +59,8 @@ pub(super) fn text_of(rows: Rows<'_>, blocks: Range<usize>) -> String {
     text.trim_matches('\n').to_owned()
 }
 
-/// Returns the text of some columns of a range of rows, as the blocks are folded, or as if they were folded like
-/// `open`.
+/// Returns the text of some columns of a range of rows. Uses the folding `open` instead of that of the blocks, if
+/// given.
 pub(super) fn copied(
     all: Rows<'_>,
     RowRange { from, to }: RowRange,
@@ -150,8 +150,8 @@ impl Part {
         mark..mark.saturating_add(text)
     }
 
-    /// The text of a row in a range of columns of the screen. A mark such as a list's is included where the range
-    /// begins before the text.
+    /// Returns the text of a row within a range of columns of the screen. Includes the mark of a list or quotation if
+    /// the range begins before the text.
     fn cut(&self, row: Row, width: u16, columns: Range<u16>) -> String {
         let begins = self.columns(row, width).start;
         let mut cut = String::new();
@@ -171,7 +171,7 @@ impl Part {
         cut
     }
 
-    /// In ASCII.
+    /// Returns the mark before a row in ASCII; empty for code.
     fn lead(&self, row: Row, width: u16) -> String {
         if !self.has_marks() || self.look() == Look::Code {
             return String::new();
@@ -185,7 +185,7 @@ impl Part {
         mark.collect()
     }
 
-    /// Returns the number of the line that a row belongs to.
+    /// Returns the number of the line that a row belongs to, counted from 0.
     fn line_of(&self, row: Row, width: u16) -> usize {
         let rows = self.rows(width);
         let starts = rows.iter().take_while(|other| other.start <= row.start).filter(|other| other.first);

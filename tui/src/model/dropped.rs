@@ -1,4 +1,5 @@
-//! Paths of pictures that a terminal pastes for a dropped file, and the offer to attach one.
+//! Pictures that are dropped on the terminal. Terminals paste the path of a dropped file, and the UI offers to attach
+//! the picture.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -6,21 +7,22 @@ use std::path::PathBuf;
 
 use ipc::image::Image;
 
-/// Longest paste that is looked at.
+/// Maximum length in bytes of a paste that may be a path.
 const LONGEST: usize = 4096;
 
-/// Endings of the names of pictures. The content decides later.
+/// Extensions of picture files. The content is checked later.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// Until it is attached or the next paste.
+/// Picture that can be attached instead of its pasted path, until the next paste.
 #[derive(Debug)]
 pub(crate) struct Dropped {
-    /// The paste as it is in the prompt.
+    /// Pasted text, as it stands in the prompt.
     pub text: String,
     pub image: Image,
 }
 
-/// For a paste of one picture's path: bare, in quotes, with escapes of a shell, or as a `file:` address.
+/// Returns the path if the paste is the path of one picture: bare, in quotes, with backslashes of a shell, or as a
+/// `file:` URL.
 pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     let text = paste.trim();
     if text.len() > LONGEST || text.chars().any(char::is_control) {
@@ -41,7 +43,7 @@ pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     is_path.then(|| OsString::from_vec(bytes).into())
 }
 
-/// Removes backslashes of a shell. A bare space separates two paths.
+/// Removes backslashes of a shell; `None` if an unescaped space separates two paths.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -55,7 +57,7 @@ fn unescaped(text: &str) -> Option<Vec<u8>> {
     Some(plain.into_bytes())
 }
 
-/// Returns the path of a `file:` address (RFC 8089).
+/// Returns the path of a percent-encoded `file:` URL (RFC 8089); `None` if the encoding is invalid.
 fn decoded(address: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.bytes();

@@ -1,17 +1,17 @@
-//! Text editor for messages and commands. It contains unsanitised text.
+//! Text editor for messages and commands. The text may contain control characters.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
-/// Maximum size of the text: 4 MiB.
+/// Maximum size of the text in bytes.
 const MOST: usize = 4 << 20;
 
-/// Longer pastes are shown as their number of lines.
+/// Maximum number of lines of a paste that is shown. A longer one is shown as `[20 lines pasted]`.
 const MOST_LINES: usize = 10;
 
-/// Placeholders for long pastes. Unicode reserves these characters for internal use of programs.
+/// Characters that stand for long pastes in the text. Unicode reserves them for internal use (noncharacters).
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Editor {
         self.with_pastes(&self.text, Cow::Borrowed)
     }
 
-    /// A long paste appears as its number of lines.
+    /// Returns a part of the text for the screen. A long paste is shown as its number of lines.
     pub(crate) fn drawn(&self, part: Range<usize>) -> String {
         let part = self.text.get(part).unwrap_or_default();
         self.with_pastes(part, |paste| Cow::Owned(format!("[{} lines pasted]", paste.lines().count())))
@@ -88,7 +88,7 @@ impl Editor {
         Ok(())
     }
 
-    /// Fails if the text would be too long.
+    /// Replaces the text from `start` to the caret. Fails if the text would be longer than [`MOST`].
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) -> Result<(), TooLong> {
         if self.text.get(start..self.caret).is_none() {
             return Ok(());
@@ -101,7 +101,7 @@ impl Editor {
         self.insert(text)
     }
 
-    /// A long paste is represented by a placeholder.
+    /// Inserts pasted text; a long paste is represented by a character of [`MARKS`].
     pub(crate) fn paste_folded(&mut self, text: &str) -> Result<(), TooLong> {
         let free = MARKS.enumerate().find(|(_, mark)| !self.text.contains(*mark));
         let Some((at, mark)) = free.filter(|_| plain_ends(text).lines().count() > MOST_LINES) else {
@@ -130,7 +130,7 @@ impl Editor {
         self.caret = self.boundary_from(self.caret + text.len());
     }
 
-    /// Converts line ends to LF.
+    /// Inserts pasted text, with line ends converted to LF.
     pub(crate) fn paste(&mut self, text: &str) -> Result<(), TooLong> {
         self.insert(&plain_ends(text))
     }
@@ -146,7 +146,7 @@ impl Editor {
         self.caret = self.boundary_from(start);
     }
 
-    /// Keeps about the same column; false if there is no such line.
+    /// Moves the caret up or down and keeps about the same column. Returns false if there is no such line.
     pub(crate) fn vertical(&mut self, down: bool) -> bool {
         let (start, end) = (self.line_start(self.caret), self.line_end(self.caret));
         let column = self.text[start..self.caret].graphemes(true).count();
@@ -208,7 +208,7 @@ fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Replaces placeholder characters, so that outside text cannot imitate a long paste.
+/// Replaces the characters of [`MARKS`], so that pasted text cannot imitate a long paste.
 fn without_marks(text: &str) -> Cow<'_, str> {
     if text.contains(|c| MARKS.contains(&c)) {
         Cow::Owned(text.replace(|c| MARKS.contains(&c), "\u{fffd}"))

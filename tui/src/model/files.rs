@@ -12,19 +12,19 @@ const OFFERED: usize = 100;
 
 const ROWS: usize = 10;
 
-/// Maximum length in bytes of the part of a name that is completed.
+/// Maximum length in bytes of the typed part of a file name.
 const LONGEST: usize = 256;
 
 /// Age from which the list of files is requested again.
 const OLD: Duration = Duration::from_secs(10);
 
-/// Reserved by the prompt for folded pastes.
+/// Characters that the prompt uses for long pastes.
 const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     names: Vec<String>,
-    /// True if the project has more files than the list.
+    /// True if the project has more files than `names`.
     cut: bool,
     failed: Option<String>,
     asked: Option<UiTime>,
@@ -32,7 +32,7 @@ pub(crate) struct Files {
     word: Option<(usize, String)>,
     found: Vec<usize>,
     chosen: usize,
-    /// True if the person closed the list for this word.
+    /// True if the person closed the list of files for the current word.
     closed: bool,
 }
 
@@ -51,8 +51,8 @@ impl Files {
         self.look_up();
     }
 
-    /// `None` if the caret is not in a word with `@`. True if the names should be requested: a new word has begun, and
-    /// the last request is old.
+    /// Follows the word at the caret, which is `None` if it does not start with `@`. Returns true if the file names
+    /// should be requested: a new word has begun, and the last request is old.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;
@@ -81,12 +81,12 @@ impl Files {
         self.found.iter().filter_map(|at| self.names.get(*at)).map(String::as_str)
     }
 
-    /// Index of the selected name among the offered ones; `None` if there are none.
+    /// Index of the selected name among the offered ones; `None` if no name is offered.
     pub(crate) fn chosen(&self) -> Option<usize> {
         self.found.len().checked_sub(1).map(|last| self.chosen.min(last))
     }
 
-    /// Returns the selected name as it is written in a message.
+    /// Returns the selected file name as it is written in a message: `@src/main.rs `.
     pub(crate) fn chosen_mention(&self) -> Option<String> {
         self.chosen().and_then(|at| self.offered().nth(at)).map(mentioned)
     }
@@ -96,7 +96,7 @@ impl Files {
         self.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
     }
 
-    /// Sentence about the state of the list, if one is needed.
+    /// Returns a sentence about the state of the list, such as `no file matches`; `None` if none is needed.
     pub(crate) fn note(&self) -> Option<String> {
         let Self { names, cut, failed, awaited, found, .. } = self;
         match failed {
@@ -112,7 +112,7 @@ impl Files {
         }
     }
 
-    /// Number of rows of the open list, with the note.
+    /// Number of rows of the open list, including the note.
     pub(super) fn rows(&self) -> usize {
         self.found.len().min(ROWS) + usize::from(self.note().is_some())
     }
@@ -124,7 +124,7 @@ impl Files {
     }
 }
 
-/// The names that contain the letters of a word in order, best match first.
+/// Returns the indices of the names that contain the letters of a word in order, best match first.
 fn matching(names: &[String], word: &str) -> Vec<usize> {
     if word.is_empty() {
         return (0..names.len().min(OFFERED)).collect();
@@ -141,7 +141,8 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
     scored.into_iter().take(OFFERED).map(|(.., at)| at).collect()
 }
 
-/// Position of the `@` before the caret and the text after it; `None` if the caret is not in such a word.
+/// Returns the position of the `@` before the caret and the text between them; `None` if the caret is not in such a
+/// word.
 pub(crate) fn mention(model: &Model) -> Option<(usize, &str)> {
     let writes = model.mode == Mode::Insert && model.recall.is_none() && model.cards.is_empty();
     let before = model.prompt.text().get(..model.prompt.caret()).filter(|_| writes)?;
@@ -163,7 +164,7 @@ pub(crate) fn are_offered(model: &Model) -> bool {
     mention(model).is_some() && model.files.is_open()
 }
 
-/// As a JSON string if the name has spaces or control characters.
+/// Returns the name with an `@`, as a JSON string if it contains spaces or control characters.
 fn mentioned(name: &str) -> String {
     let is_odd = |c: char| c.is_control() || MARKS.contains(&c);
     if !name.contains(|c: char| is_odd(c) || c.is_whitespace() || c == '"') {

@@ -10,7 +10,7 @@ use crate::text::SafeText;
 pub(crate) struct Findings {
     pub all: Vec<Finding>,
     pub chosen: usize,
-    /// True while one finding is shown whole.
+    /// True while one finding is shown in full.
     pub is_open: bool,
     pub sheet: CardPage,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Finding {
     pub severity: Seriousness,
     pub place: String,
     pub sentence: String,
-    /// Lines after the first, in Markdown.
+    /// Lines after the first one, in Markdown.
     rest: String,
 }
 
@@ -46,7 +46,7 @@ impl Seriousness {
 }
 
 impl Finding {
-    /// Place, sentence, and the reviewer's reasons.
+    /// Returns a page with file and line, sentence, and the reviewer's reasons.
     pub(crate) fn page(&self, number: usize) -> Block {
         let Self { severity, place, sentence, rest } = self;
         let head = format!("{number} · {} · {place}", severity.as_str());
@@ -68,7 +68,7 @@ impl Finding {
     }
 }
 
-/// Number of findings by severity, such as `3 findings: 1 high, 2 low`.
+/// Writes the number of findings by severity, such as `3 findings: 1 high, 2 low`.
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = if self.all.len() == 1 { "finding" } else { "findings" };
@@ -85,7 +85,8 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Each finding begins with a line that has a severity as its first word and then a file with a line.
+/// Returns the findings in a reviewer's answer. Each begins with a line that has a severity as its first word, and a
+/// file with a line number after that.
 pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut is_code = false;
@@ -111,7 +112,7 @@ pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     findings
 }
 
-/// Signs of lists, headings, tables and emphasis around words.
+/// Characters of Markdown lists, headings, tables and emphasis that may surround a word.
 const SIGNS: [char; 14] = ['-', '*', '+', '#', '|', '_', '[', ']', '(', ')', ':', ',', '.', ' '];
 
 fn head(line: &str) -> Option<Finding> {
@@ -132,7 +133,8 @@ fn head(line: &str) -> Option<Finding> {
     Some(Finding { severity, place: place.to_owned(), sentence, rest: String::new() })
 }
 
-/// The first `FILE:LINE`, between backticks or as a word, and the text after it.
+/// Returns the first `FILE:LINE` in a text, between backticks or as a word, and the text after it; `None` if there is
+/// none.
 fn placed(text: &str) -> Option<(&str, &str)> {
     if let Some((_, after)) = text.split_once('`')
         && let Some((place, rest)) = after.split_once('`')
@@ -153,7 +155,7 @@ fn placed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// True for a file with a line behind a colon: `src/a.rs:12`, `src/a.rs:12-14`.
+/// True for a file with line numbers after a colon: `src/a.rs:12`, `src/a.rs:12-14`.
 fn is_place(text: &str) -> bool {
     let Some((file, line)) = text.rsplit_once(':') else { return false };
     let is_line = line.starts_with(|c: char| c.is_ascii_digit())
@@ -162,7 +164,7 @@ fn is_place(text: &str) -> bool {
 }
 
 impl Finding {
-    /// Takes the sentence from the lines below, if the first line has none.
+    /// Completes a finding. A finding whose first line has no sentence gets the next line as its sentence.
     fn settle(&mut self) {
         self.rest = self.rest.trim_matches('\n').to_owned();
         if self.sentence.is_empty() {

@@ -5,7 +5,7 @@ use super::{Block, Look, Model, Part, Session};
 use crate::commands::{Command, KeyMode};
 use crate::text::SafeText;
 
-/// Returns the first block of a session's transcript: project, access, examples and the most important keys.
+/// Returns the first block of a session's transcript: project directory, access, examples, and the most important keys.
 pub(super) fn block(model: &Model) -> Block {
     let place = SafeText::labelled("bailiwick in ", model.start.project.as_bytes());
     let access = access(&model.agents.shown().session, model.plans_now());

@@ -1,4 +1,4 @@
-//! Confined helper processes of an agent in the list of agents: gateways, fetches and servers of MCP.
+//! Confined helper processes of an agent in the list of agents: network gateways, fetches of pages, and MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, Network, RightsSummary};
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestStarted, GuestTotals, HostUse};
 
-/// Name of fetches among the programs that use hosts.
+/// Program name under which the fetch tool's use of hosts is reported.
 const FETCH: &str = "fetch_url";
 
-/// The tool that calls one of many tools, whose name is an argument.
+/// Name of the tool that calls an MCP tool whose name is an argument.
 const CALL_TOOL: &str = "call_tool";
 
 #[derive(Debug, Default)]
 pub(crate) struct Guests {
     list: Vec<GuestView>,
-    /// Number of calls of each server since it was started.
+    /// Number of calls of each MCP server since its start.
     calls: BTreeMap<String, u64>,
-    /// Connections of the latest worker, by host, port and program.
+    /// Number of connections of the latest worker, by host, port and program.
     connections: BTreeMap<(String, u16, String), u64>,
     generation: Generation,
 }
@@ -41,7 +41,7 @@ impl Guests {
         self.list.push(GuestView { started, ended: None });
     }
 
-    /// Returns a notice for an unexpected end.
+    /// Records the end of a process. Returns a notice if the process ended unexpectedly.
     pub(crate) fn ended(&mut self, ended: &GuestEnded) -> Option<String> {
         let of = |view: &GuestView| view.started.guest == ended.guest && view.ended.is_none();
         let at = self.list.iter().position(of)?;
@@ -63,7 +63,7 @@ impl Guests {
         notice
     }
 
-    /// Counts a call if a server carries it out.
+    /// Counts a call if an MCP server executes it.
     pub(crate) fn called(&mut self, tool: &str, input: &str) {
         let arguments = (tool == CALL_TOOL).then(|| serde_json::from_str::<serde_json::Value>(input).ok());
         let within = arguments.flatten().and_then(|value| value.get("name")?.as_str().map(str::to_owned));
@@ -84,7 +84,7 @@ impl Guests {
         }
     }
 
-    /// Called when the user's next turn begins.
+    /// Removes processes that have ended. Called when the user's next turn begins.
     pub(crate) fn forget_ended(&mut self) {
         self.list.retain(|view| view.ended.is_none());
     }
@@ -123,7 +123,7 @@ impl Guests {
     }
 }
 
-/// Such as `read project, write /srv, net api.example`.
+/// Returns access in few words, such as `read project, write /srv, net api.example`.
 fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("project".to_owned()),

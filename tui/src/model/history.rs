@@ -5,7 +5,7 @@ use super::editor::Editor;
 #[derive(Debug, Default)]
 pub(crate) struct History {
     sent: Vec<String>,
-    /// Index of the shown message, and the draft that it replaced.
+    /// Index of the recalled message, and the draft that it replaced at the prompt; `None` while the draft is shown.
     at: Option<(usize, Editor)>,
 }
 
@@ -32,7 +32,7 @@ impl History {
         self.show(at, draft, prompt);
     }
 
-    /// After the last message, shows the draft.
+    /// Shows the next newer message at the prompt, or the draft after the newest message.
     pub(crate) fn forward(&mut self, prompt: &mut Editor) {
         let Some((at, draft)) = self.at.take() else { return };
         if at + 1 < self.sent.len() {

@@ -6,16 +6,16 @@ use crate::card::CardPage;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRow {
-    /// Byte offset of the event's line in the file.
+    /// Byte offset of the event's line in the log file.
     pub at: u64,
     pub after: Duration,
     pub agent: String,
-    /// Kind of the event as the log names it.
+    /// Name of the event's kind in the log.
     pub kind: String,
     pub text: String,
 }
 
-/// Last part of the log.
+/// Last events of the session log, and the number of earlier ones that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRows {
     pub rows: Vec<LogRow>,
@@ -32,17 +32,17 @@ pub(crate) struct Log {
     kind: Option<String>,
     found: Vec<usize>,
     chosen: usize,
-    /// Page with one event in full, shown instead of the list.
+    /// Page with one event in full, which replaces the list; `None` while the list is shown.
     pub event: Option<CardPage>,
 }
 
 impl Log {
-    /// For a view that waits for the events.
+    /// Returns an empty view that waits for the events.
     pub(crate) fn awaited() -> Self {
         Self { awaited: true, ..Self::default() }
     }
 
-    /// Selects the last event.
+    /// Shows the events that were read, with the last one selected.
     pub(crate) fn read(&mut self, LogRows { rows, left_out }: LogRows) {
         (self.rows, self.left_out, self.awaited) = (rows, left_out, false);
         self.list();
@@ -54,7 +54,7 @@ impl Log {
         self.list();
     }
 
-    /// Limits the list to the kind of the selected event, or lists all kinds again.
+    /// Limits the list to events of the selected kind, or lists all kinds again.
     pub(crate) fn toggle_kind(&mut self) {
         let chosen = self.row().map(|row| row.kind.clone());
         self.kind = if self.kind.is_some() { None } else { chosen };

@@ -6,7 +6,7 @@ use crate::text::Wrap;
 pub(crate) enum Look {
     User,
     Assistant,
-    /// Text of the model in a reply that was interrupted.
+    /// Text of the model in an interrupted reply.
     Void,
     Thinking,
     Tool,
@@ -69,7 +69,7 @@ impl Look {
         u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
     }
 
-    /// In commands and file content no trailing space is hidden.
+    /// Returns the rule for wrapping lines. In commands and file contents, trailing spaces stay visible.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
             Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Code,

@@ -106,7 +106,7 @@ pub struct Model {
     pub(crate) now: UiTime,
     pub(crate) size: (u16, u16),
     pub(crate) mode: Mode,
-    /// Normal or Insert: the mode to return to after a view or a command.
+    /// Mode to return to after a view or a command: Normal or Insert.
     pub(crate) came_from: Mode,
     pub(crate) prompt: Editor,
     pub(crate) line: Editor,
@@ -114,25 +114,25 @@ pub struct Model {
     pub(crate) palette: Palette,
     pub(crate) files: Files,
     pub(crate) prompts: TypedPrompts,
-    /// The command whose text is at the prompt.
+    /// The person's own command (`/name`) whose text is at the prompt.
     pub(crate) own: Option<OwnTurn>,
     pub(crate) branch: Option<String>,
-    /// Search through the history, while it replaces the prompt.
+    /// Search through the sent messages; `None` unless it replaces the prompt.
     pub(crate) recall: Option<Recall>,
     pub(crate) line_for: LineFor,
     pub(crate) log: Log,
     pub(crate) sought: String,
     pub(crate) remark: Option<String>,
-    /// Time of a Ctrl+C with nothing to stop. A second one soon after ends the session.
+    /// Time of the last Ctrl+C without a turn to stop. A second Ctrl+C soon after ends the session.
     pub(crate) leaves: Option<UiTime>,
     pub(crate) answer: Option<Answer>,
-    /// Long answer that is shown as a page.
+    /// Page that is shown in [`Mode::Page`], such as a long answer.
     pub(crate) page: CardPage,
     pub(crate) known_list: Option<ModelList>,
-    /// Letters typed in quick succession in a mode where each is a command.
+    /// Letters typed in quick succession in a mode where each letter is a command.
     pub(crate) run: Option<Run>,
     pub(crate) wrote_at: Option<UiTime>,
-    /// True if a command was typed while an approval request was open: the command's view covers the request.
+    /// True if a command was typed while an approval request was open: the view of the command covers the request.
     pub(crate) aside: bool,
     pub(crate) attached: Vec<Image>,
     pub(crate) dropped: Option<Dropped>,
@@ -140,28 +140,28 @@ pub struct Model {
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
     pub(crate) rewind: Rewind,
-    /// Messages with long pastes that the log does not have yet.
+    /// Sent messages with long pastes that are not in the log yet.
     pub(crate) pasted: VecDeque<Pasted>,
-    /// True if the user has folded the pane of agents and steps.
+    /// True if the user has hidden the pane of agents and steps.
     pub(crate) is_pane_folded: bool,
     pub(crate) reads_code: bool,
     pub(crate) plan_sheet: CardPage,
-    /// Comparison of two versions of a plan, shown instead of the plan.
+    /// Comparison of two versions of a plan; `None` while the plan itself is shown.
     pub(crate) versions: Option<Compared>,
-    /// True while the session waits for disk space for its log.
+    /// True while the session is paused because the disk of its log is full.
     pub(crate) paused: bool,
     pub(crate) over: bool,
     pub(crate) cards: VecDeque<Card>,
-    /// Comments on an edited plan, with the planning agent. They move to the next approval request for that plan.
+    /// Comments on a plan that the planning agent revises. They move to the next approval request for the plan.
     pub(crate) comments: Option<(AgentId, Comments)>,
     pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
     pub(crate) answered: usize,
-    /// Counter that gives each laid-out page a separate number.
+    /// Number of pages laid out so far; each page gets the next number.
     pub(crate) revision: u64,
 }
 
-/// Meaning of keys while no request is shown.
+/// Meaning of keys while no approval request is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     Normal,
@@ -189,7 +189,7 @@ pub(crate) enum LineFor {
 pub(crate) struct Reply {
     pub text: Option<usize>,
     pub source: Source,
-    /// True if some of the text has not been parsed.
+    /// True if some of the streamed text has not been parsed as Markdown.
     pub waits: bool,
     pub read_at: Option<UiTime>,
     pub thinking: Option<usize>,
@@ -198,7 +198,7 @@ pub(crate) struct Reply {
     pub streamed: bool,
 }
 
-/// Text of a reply, and the blocks of the reply in the transcript.
+/// Text of a reply, and the indices of its blocks in the transcript.
 #[derive(Clone, Debug)]
 pub(crate) struct SaidLast {
     pub text: String,
@@ -206,7 +206,7 @@ pub(crate) struct SaidLast {
 }
 
 impl Model {
-    /// Insert mode, an empty prompt, and a line about the agent's access.
+    /// Starts in Insert mode, with an empty prompt and a greeting.
     pub fn new(mut start: Start) -> Self {
         let history = History::of(std::mem::take(&mut start.history));
         let mut model = Self {
@@ -272,7 +272,7 @@ impl Model {
         farewell::text(self)
     }
 
-    /// In Markdown; empty without an answer.
+    /// Returns the main agent's last answer in Markdown; empty if there is none.
     pub fn last_answer(&self) -> &str {
         &self.agents.first().answer
     }

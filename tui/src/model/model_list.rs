@@ -38,7 +38,7 @@ pub(crate) fn tokens(count: u64) -> String {
 }
 
 impl ModelList {
-    /// Lists all known models and selects the current one.
+    /// Lists all known models, with the current one selected.
     pub(crate) fn all(models: &KnownModels, now: &str) -> Self {
         let mut rows: Vec<_> = models.all().map(ModelRow::of).collect();
         if !rows.iter().any(|row| row.name == now) {
@@ -68,12 +68,12 @@ impl ModelList {
         self.rows.get(self.chosen).map(|row| row.name.as_str())
     }
 
-    /// Returns the row of the page that must be visible; the first one is the heading.
+    /// Returns the row of the page that must be visible: the selected one, or the heading above the first one.
     pub(crate) const fn chosen_row(&self) -> usize {
         if self.chosen == 0 { 0 } else { self.chosen + 1 }
     }
 
-    /// Lays the list out, with a mark at the current model.
+    /// Lays the list out; the row of the current model says `now`.
     pub(crate) fn block(&self, now: &str) -> Block {
         let names = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(NAMES);
         let mut parts = vec![Part::new(SafeText::line(&self.heading), Look::Heading)];

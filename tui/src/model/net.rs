@@ -1,4 +1,4 @@
-//! Combination of several changes of a file into one.
+//! Combination of several changes of a file into their net change.
 
 use protocol::event::{ChangeKind, FileDiff, SeenContent};
 
@@ -6,15 +6,15 @@ use super::changes::ChangeStep;
 use crate::diff::{Counts, Diff, between};
 
 pub(super) struct Net {
-    /// `None` if the texts are unknown or equal.
+    /// Changed lines; `None` if the texts are unknown or equal.
     pub(super) diff: Option<Diff>,
     more: Counts,
-    /// Changes other than lines, such as a new mode.
+    /// Changes other than those of lines, such as a new file mode.
     pub(super) facts: Vec<String>,
 }
 
 impl Net {
-    /// `None` if the file is as before.
+    /// Combines the changes of one file; `None` if the file is as before.
     pub(super) fn of(steps: &[&ChangeStep]) -> Option<Self> {
         let (first, last) = (steps.first()?, steps.last()?);
         let (is_new, is_gone) = (comes(first), goes(last));
@@ -90,7 +90,7 @@ fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     facts
 }
 
-/// For texts that were too long to be reported.
+/// Returns the numbers of changed lines in files whose contents were too long for the report.
 fn untold(steps: &[&ChangeStep]) -> Counts {
     let mut more = Counts::default();
     let number = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -101,7 +101,7 @@ fn untold(steps: &[&ChangeStep]) -> Counts {
     more
 }
 
-/// True if each change starts from the result of the previous one.
+/// True if each change starts from the result of the previous change.
 fn follow(texts: &[&FileDiff]) -> bool {
     let follow = |pair: &[&FileDiff]| match pair {
         [one, next] => {
@@ -114,7 +114,7 @@ fn follow(texts: &[&FileDiff]) -> bool {
     texts.first().is_some_and(|first| first.first_line.is_some()) && texts.windows(2).all(follow)
 }
 
-/// One diff from the first text to the last if the changes are consecutive, else all diffs in order.
+/// Returns one diff from the first text to the last if the changes are consecutive, else all diffs in order.
 fn composed(texts: &[&FileDiff]) -> Diff {
     match (texts.first(), texts.last()) {
         (Some(first), Some(last)) if follow(texts) => of(first.old_text.as_deref(), last),

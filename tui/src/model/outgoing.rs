@@ -6,13 +6,13 @@ use super::OwnTurn;
 pub(crate) struct Outgoing {
     pub text: String,
     pub images: Vec<Image>,
-    /// True if the text is a shell command of the user's own, typed after `!`.
+    /// True if the text is a shell command of the user, typed after `!`.
     pub is_command: bool,
-    /// The command of the user's own that the text is from.
+    /// The user's own command (`/name`) that produced the text; `None` for a typed message.
     pub own: Option<OwnTurn>,
 }
 
-/// Message with long pastes, and the text that stood for it at the prompt.
+/// Message with long pastes, and its short form at the prompt.
 #[derive(Clone, Debug)]
 pub(crate) struct Pasted {
     pub whole: String,

@@ -1,16 +1,15 @@
-//! Command of the person's own whose text is at the prompt.
+//! The person's own command (`/name`) whose text is at the prompt.
 
 use protocol::own_command::OwnCommand;
 
 /// Name of the command that reviews a change.
 pub(crate) const REVIEW: &str = "review";
 
-/// Effect of a command on the turn that its text starts.
+/// Effect of the person's own command on the turn that its text starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnTurn {
     pub name: String,
     pub reads: bool,
-    /// True if the network is off in the turn.
     pub offline: bool,
     pub model: Option<String>,
 }
@@ -21,7 +20,7 @@ impl OwnTurn {
         Self { name, reads, offline: false, model }
     }
 
-    /// Returns the effect of `:review`.
+    /// Returns the effect of `:review`: a turn that only reads, without the network.
     pub(crate) fn review() -> Self {
         Self { name: REVIEW.to_owned(), reads: true, offline: true, model: None }
     }

@@ -6,7 +6,7 @@ use crate::commands::{Command, CommandRow, TABLE, is_quit};
 
 pub(crate) struct PaletteRow<'a> {
     name: &'a str,
-    /// The name with its arguments.
+    /// Name of the command with its arguments.
     pub(crate) typed: &'a str,
     pub(crate) about: &'a str,
     needs_argument: bool,
@@ -38,15 +38,15 @@ impl<'a> PaletteRow<'a> {
 /// Maximum number of recently used commands that are listed first.
 const MOST_USED: usize = 5;
 
-/// Number of sent messages in which used commands are sought.
+/// Number of latest messages that are searched for used commands.
 const LOOKED_AT: usize = 200;
 
-/// State of the list of commands that opens while a command is typed.
+/// State of the list of commands that is open while a command is typed.
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
-    /// Index of the row that was selected by keys.
+    /// Index of the row that was selected with keys; `None` if no key has moved the selection.
     chosen: Option<usize>,
-    /// True if the person closed the list; it opens again with the next command.
+    /// True if the person closed the list. The list opens again for the next command.
     closed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Palette {
         self.chosen = Some(row);
     }
 
-    /// Resets the selection after the typed text has changed. Without `has_text`, a closed list may open again.
+    /// Resets the selection after the typed text has changed. A closed list may open again unless `has_text` is true.
     pub(crate) const fn follow(&mut self, has_text: bool) {
         self.chosen = None;
         self.closed &= has_text;
@@ -70,13 +70,12 @@ impl Palette {
 pub(crate) struct OfferedCommands<'a> {
     typed: &'a str,
     rows: Vec<PaletteRow<'a>>,
-    /// Index of the row that was selected by keys.
     chosen: Option<usize>,
 }
 
 impl<'a> OfferedCommands<'a> {
-    /// Commands that start with the typed word, then those that contain it; the last used ones first. With an argument,
-    /// only the command itself. `None` while no command is typed or the list is closed.
+    /// Lists commands that start with the typed word, then those that contain it; the last used ones first. With a
+    /// typed argument, lists the command itself alone. `None` while no command is typed or the list is closed.
     pub(crate) fn of(model: &'a Model) -> Option<Self> {
         let typed = typed(model)?;
         let rows = TABLE.iter().filter_map(PaletteRow::of_command);
@@ -98,21 +97,21 @@ impl<'a> OfferedCommands<'a> {
         &self.rows
     }
 
-    /// Index of the selected row; `None` without rows, and after the name of a command.
+    /// Index of the selected row; `None` if there are no rows or an argument is being typed.
     pub(crate) fn choice(&self) -> Option<usize> {
         let last = self.rows.len().checked_sub(1)?;
         Some(self.chosen.map_or(0, |at| at.min(last))).filter(|_| !self.typed.contains(' '))
     }
 
-    /// Index of the row above or below the selected one; wraps around at either end.
+    /// Index of the row above or below the selected one; wraps around at either end. `None` without a selected row.
     pub(crate) fn beside(&self, down: bool) -> Option<usize> {
         let (at, rows) = (self.choice()?, self.rows.len());
         Some(if down { (at + 1) % rows } else { at.checked_sub(1).unwrap_or(rows - 1) })
     }
 
-    /// Returns the name of the selected command with the blank before an argument. True if the command must not run
-    /// yet: it needs an argument, or the person neither typed a letter of it nor selected it. Else Enter after a bare
-    /// `/` would end the session after a `/q`.
+    /// Returns the name of the selected command, with a space if it takes an argument. True if Enter must not run it
+    /// yet: it needs an argument, or the person neither typed a letter nor selected a row. (Enter after a bare `/` must
+    /// not run `/q`.)
     pub(crate) fn completed(&self) -> Option<(String, bool)> {
         let row = self.rows.get(self.choice()?)?;
         let blank = if row.takes_argument { " " } else { "" };
@@ -121,7 +120,7 @@ impl<'a> OfferedCommands<'a> {
     }
 }
 
-/// Returns the names of the commands that the person used last, the newest first.
+/// Returns the names of the [`MOST_USED`] last used commands, newest first.
 fn used_commands(history: &History) -> Vec<&str> {
     let commands = history.newest_first().take(LOOKED_AT).filter_map(|sent| sent.strip_prefix('/'));
     let mut used: Vec<&str> = Vec::new();
@@ -134,7 +133,7 @@ fn used_commands(history: &History) -> Vec<&str> {
     used
 }
 
-/// Returns the typed command without its sign; `None` while no command is typed or the list is closed.
+/// Returns the typed command without `/` or `:`; `None` while no command is typed or the list is closed.
 fn typed(model: &Model) -> Option<&str> {
     let text = match model.mode {
         Mode::Command if model.line_for == LineFor::Command => model.line.text(),

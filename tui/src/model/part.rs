@@ -1,4 +1,4 @@
-//! Part of a block of the transcript: a text and its rows, laid out once per width.
+//! Part of a block of the transcript: a text, and its rows, which are laid out once per width.
 
 use std::cell::{Ref, RefCell};
 
@@ -16,13 +16,13 @@ pub(crate) const MEASURE: u16 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     Never,
-    /// Shows nothing, unless output is unfolded: another part tells of it.
+    /// Shows nothing unless output is unfolded: another part summarizes this one.
     Told,
-    /// Shows everything, unless output is unfolded: then the next part has the whole.
+    /// Shows everything unless output is unfolded: then the next part shows the whole.
     Stands,
-    /// Shows one line with a count, unless thinking is unfolded.
+    /// Shows one line with the number of hidden rows unless thinking is unfolded.
     Thinking,
-    /// Shows the first rows, unless output is unfolded.
+    /// Shows this number of first rows unless output is unfolded.
     Head(usize),
     Tail(usize),
 }
@@ -44,7 +44,7 @@ pub(crate) struct Part {
     body: Body,
     look: Look,
     fold: Fold,
-    /// Marks before the first row and before the other rows, if they differ from those of the look.
+    /// Marks before the first row and before the other rows; `None` for the usual marks of the look.
     marks: Option<Box<[SafeText; 2]>>,
     laid: RefCell<LaidPart>,
 }
@@ -61,21 +61,20 @@ enum Body {
 #[derive(Debug, Default)]
 struct LaidPart {
     width: u16,
-    /// Length of the text that was laid out; `None` before the first layout.
+    /// Length in bytes of the text that was laid out; `None` before the first layout.
     len: Option<usize>,
     rows: Vec<Row>,
-    /// Text for this width, if the part has a body that depends on the width.
+    /// Text for this width, for a body whose text depends on the width, such as a table.
     text: Styled,
 }
 
-/// Range of rows of a part that are shown, and the position of the line about hidden rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Showing {
     pub from: usize,
     pub count: usize,
-    /// A line before or after the shown rows reports the hidden ones.
+    /// Number of hidden rows, which a line before or after the shown rows reports.
     pub folded: usize,
-    /// True if the line about hidden rows comes first.
+    /// True if the line about hidden rows is above the shown rows.
     pub marker_first: bool,
 }
 
@@ -138,7 +137,7 @@ impl Part {
         Self { marks: Some(Box::new(marks)), ..self }
     }
 
-    /// Continuation rows are indented by `columns`.
+    /// Creates an item of a list; its continuation rows are indented by `columns`.
     pub(crate) fn listed(text: SafeText, columns: usize) -> Self {
         Self::new(text, Look::Notice).after("  ".to_owned(), " ".repeat(columns + 2))
     }
@@ -161,7 +160,7 @@ impl Part {
         self.fold
     }
 
-    /// Marks of deep nesting take at most half of the width.
+    /// Returns the mark before a row. Marks of deeply nested text take at most half of the width.
     pub(crate) fn mark(&self, row: Row, width: u16) -> SafeStr<'_> {
         let is_first = row.first && (row.start == 0 || self.look.repeats_mark());
         match &self.marks {
@@ -175,7 +174,7 @@ impl Part {
         }
     }
 
-    /// True if the part has marks of its own instead of those of its look.
+    /// True if the part has its own marks instead of the usual ones of its look.
     pub(super) const fn has_marks(&self) -> bool {
         self.marks.is_some()
     }
@@ -185,12 +184,12 @@ impl Part {
         is_label && matches!(next.body, Body::Code(_))
     }
 
-    /// True if rows that continue a line are parts of its text.
+    /// True if the rows of a wrapped line can be joined when they are copied.
     pub(super) const fn joins(&self) -> bool {
         !matches!(self.body, Body::Table(_) | Body::Diff(_))
     }
 
-    /// `None` if the rows show the same.
+    /// Returns a line as it was written; `None` if the screen shows the same.
     pub(super) fn written_line(&self, line: usize, width: u16) -> Option<String> {
         match &self.body {
             Body::Code(code) => code.written_line(line),
@@ -220,7 +219,7 @@ impl Part {
         }
     }
 
-    /// Keeps finished rows if `other` starts with this text.
+    /// Replaces the text. Rows that are laid out stay if the new text starts with the present one.
     pub(crate) fn becomes(&mut self, other: Self) {
         if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)
             && code.becomes(new)
@@ -260,7 +259,7 @@ impl Part {
         }
     }
 
-    /// Removes the beginning of a text that is too long.
+    /// Removes the beginning of output that is longer than `most` bytes.
     pub(crate) fn keep_last(&mut self, most: usize) {
         if let Body::Output(output) = &mut self.body
             && output.styled().text().len() > most
@@ -280,7 +279,7 @@ impl Part {
         *self.laid.get_mut() = LaidPart::default();
     }
 
-    /// Calls a function with the text that contains the [`rows`](Self::rows).
+    /// Calls a function with the text whose byte ranges the [`rows`](Self::rows) are.
     pub(crate) fn with_text<T>(&self, width: u16, look: impl FnOnce(&Styled) -> T) -> T {
         self.lay(width);
         match &self.body {
@@ -365,7 +364,7 @@ impl Part {
         }
     }
 
-    /// Prose has a maximum width.
+    /// Returns the columns left for text after the marks. Prose is at most [`MEASURE`] columns wide.
     fn left(&self, width: u16, is_first: bool) -> usize {
         let gutter = match &self.marks {
             // Every mark is one column wide.

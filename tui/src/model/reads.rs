@@ -1,4 +1,4 @@
-//! Calls that only read: consecutive ones share a row.
+//! Row that consecutive calls share if they only read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::part::{Fold, Part};
 use super::transcript::Transcript;
 use crate::text::{SafeText, Styled, Tone};
 
-/// Finished reads of a transcript by the indices of their blocks.
+/// Finished reads of a transcript, by the indices of their blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Reads(BTreeMap<usize, FinishedRead>);
 
@@ -18,7 +18,6 @@ pub(crate) struct Reads(BTreeMap<usize, FinishedRead>);
 pub(crate) struct FinishedRead {
     pub verb: String,
     pub object: String,
-    /// Number of lines of the result.
     pub lines: usize,
 }
 

@@ -2,7 +2,7 @@ use super::{Editor, History, Mode, Model};
 
 const MOST: usize = 10;
 
-/// State of a search through the sent messages, which replaces the prompt meanwhile.
+/// Search through the sent messages; it replaces the prompt while it is open.
 #[derive(Debug)]
 pub(crate) struct Recall {
     draft: Editor,
@@ -24,14 +24,14 @@ impl Recall {
     }
 }
 
-/// Sent messages that contain the typed text, with the selected one.
+/// Sent messages that contain the typed text, and the selected one.
 pub(crate) struct Recalled<'a> {
     found: Vec<&'a str>,
     chosen: usize,
 }
 
 impl<'a> Recalled<'a> {
-    /// `None` while there is no search.
+    /// Searches for the text at the prompt; `None` while no search is open.
     pub(crate) fn of(model: &'a Model) -> Option<Self> {
         let recall = model.recall.as_ref().filter(|_| is_recalling(model))?;
         let found = matching(&model.history, model.prompt.text());
@@ -51,7 +51,7 @@ impl<'a> Recalled<'a> {
         self.found.get(self.chosen).copied()
     }
 
-    /// Index of the previous or next match; wraps around at either end.
+    /// Index of the next older or newer match; wraps around at either end.
     pub(crate) fn beside(&self, older: bool) -> usize {
         let found = self.found.len().max(1);
         if older { (self.chosen + 1) % found } else { self.chosen.checked_sub(1).unwrap_or(found - 1) }
@@ -62,7 +62,8 @@ pub(crate) fn is_recalling(model: &Model) -> bool {
     model.recall.is_some() && model.mode == Mode::Insert && model.cards.is_empty()
 }
 
-/// Different messages that contain the typed text, newest first. Case matters only if the text has capital letters.
+/// Returns different messages that contain the typed text, newest first. Case matters only if the text has capital
+/// letters.
 fn matching<'a>(history: &'a History, typed: &str) -> Vec<&'a str> {
     let exact = typed.chars().any(char::is_uppercase);
     let has_it = |sent: &&str| if exact { sent.contains(typed) } else { sent.to_lowercase().contains(typed) };

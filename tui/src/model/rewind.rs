@@ -21,20 +21,19 @@ pub(crate) struct SaidBefore {
 pub(crate) struct Rewind {
     pub said: Vec<SaidBefore>,
     pub chosen: usize,
-    /// Files that the rewind is limited to; empty for all files.
+    /// Files to which the rewind is limited; empty for all files.
     pub only: Vec<WirePath>,
     pub asked: Option<RewindTarget>,
     pub preview: Option<RewindPreview>,
-    /// True if the running turn was allowed as a whole at some time.
+    /// True if the person has allowed all requests of the running turn at some time.
     pub is_of_turn: bool,
-    /// First change of such a turn that is over, while the person decides on its changes.
+    /// Number of the first change in a turn whose requests were all allowed; set after the turn, while the person
+    /// decides whether to keep the changes.
     pub turn: Option<usize>,
-    /// Number of messages before the running turn.
     pub before_turn: usize,
-    /// Page with the consequences.
+    /// Page that shows the consequences of the rewind.
     pub sheet: CardPage,
     pub can_undo: bool,
-    /// Blocks and messages that the last rewind removed.
     taken_back: Option<(Vec<Block>, Vec<SaidBefore>)>,
 }
 
@@ -44,15 +43,15 @@ impl Rewind {
         Some(RewindTarget { to: Some(said.id), scope })
     }
 
-    /// Returns the first message of the turn that is over, and counts the messages of the next one.
+    /// Called when a turn ends. Returns the first message of that turn; `None` if the turn had none.
     pub(crate) fn end_turn(&mut self) -> Option<&SaidBefore> {
         let first = self.before_turn.min(self.said.len());
         self.before_turn = self.said.len();
         self.said.get(first)
     }
 
-    /// Removes a message and all later ones. Returns the index of its block and its text; `None` if there is no such
-    /// message.
+    /// Removes a message and all later ones. Returns the index of the message's block and its text; `None` if there is
+    /// no such message.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         self.before_turn = self.before_turn.min(at);
@@ -67,15 +66,15 @@ impl Rewind {
         said.text.lines().find(|line| !line.trim().is_empty())
     }
 
-    /// Keeps removed blocks, so that the rewind can be undone.
+    /// Keeps the blocks that were removed from the transcript, so that the rewind can be undone.
     pub(crate) fn keep(&mut self, blocks: Vec<Block>) {
         if let Some((kept, _)) = &mut self.taken_back {
             *kept = blocks;
         }
     }
 
-    /// Undoes the rewind of the conversation: restores the messages, and returns the blocks for a transcript that now
-    /// has `blocks` blocks.
+    /// Undoes the rewind of the conversation. Restores the messages and returns the blocks, which are added to a
+    /// transcript that has `blocks` blocks.
     pub(crate) fn give_back(&mut self, blocks: usize) -> Vec<Block> {
         let Some((kept, said)) = self.taken_back.take() else { return Vec::new() };
         let first = said.first().map_or(0, |said| said.block);
@@ -85,7 +84,8 @@ impl Rewind {
         kept
     }
 
-    /// After a rewind of files alone, an undo must not restore what an earlier rewind removed.
+    /// Makes removed messages final. After a rewind of files alone, an undo must not restore what an earlier rewind
+    /// removed.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }

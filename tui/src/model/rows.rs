@@ -6,7 +6,6 @@ use super::block::{Block, BlockPlace, BlockRow};
 use super::part::{Part, Unfolded};
 use crate::text::{Clusters, Row};
 
-/// Row of a block. The row after the last one of a block is the first one of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TranscriptLine {
     pub(super) block: usize,
@@ -20,7 +19,6 @@ pub(super) struct Rows<'a> {
     width: u16,
 }
 
-/// Character of a row, on the screen.
 struct Character {
     x: u16,
     columns: u16,
@@ -48,7 +46,7 @@ impl<'a> Rows<'a> {
         self.blocks.get(line.block)?.row(line.row, self.width, self.unfolded)
     }
 
-    /// Returns the part of a row with text, and the row within the part.
+    /// Returns the part that a row belongs to, and the row within the part; `None` for a row without text.
     pub(super) fn text_row(self, line: TranscriptLine) -> Option<(&'a Part, Row)> {
         match self.row(line)? {
             BlockRow::Text { part, row } => Some((self.blocks.get(line.block)?.parts.get(part)?, row)),
@@ -56,12 +54,11 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Number of rows of a block.
     pub(super) fn height(self, block: usize) -> usize {
         self.blocks.get(block).map_or(0, |block| block.height(self.width, self.unfolded))
     }
 
-    /// Returns a place that stays when the width changes.
+    /// Returns the place of a row in the text, which stays valid when the width changes.
     pub(super) fn place(self, line: TranscriptLine) -> Option<BlockPlace> {
         self.blocks.get(line.block).map(|block| block.place(line.row, self.width, self.unfolded))
     }
@@ -71,13 +68,13 @@ impl<'a> Rows<'a> {
         TranscriptLine { block, row }
     }
 
-    /// Returns the first row of a block after the gap above.
+    /// Returns the first row of a block below the gap that may precede it.
     pub(super) fn begin_of(self, block: usize) -> TranscriptLine {
         let gap = self.blocks.get(block).is_some_and(|block| block.gap);
         TranscriptLine { block, row: usize::from(gap) }
     }
 
-    /// Returns the row below the last one.
+    /// Returns the position after the last row.
     pub(super) const fn end(self) -> TranscriptLine {
         TranscriptLine { block: self.blocks.len(), row: 0 }
     }
@@ -106,7 +103,7 @@ impl<'a> Rows<'a> {
         line
     }
 
-    /// Goes up or down, at most to the first or the last row. Negative is up.
+    /// Moves down by a number of rows, or up if it is negative, at most to the first or last row.
     pub(super) fn by(self, line: TranscriptLine, rows: isize) -> TranscriptLine {
         if rows < 0 {
             return self.up(line, rows.unsigned_abs());
@@ -115,12 +112,12 @@ impl<'a> Rows<'a> {
         if rows == isize::MAX || moved >= self.end() { self.up(self.end(), 1) } else { moved }
     }
 
-    /// True if a row continues the line of the row before.
+    /// True if a row continues the wrapped line of the row above.
     pub(super) fn continues(self, line: TranscriptLine) -> bool {
         matches!(self.row(line), Some(BlockRow::Text { row, .. }) if !row.first)
     }
 
-    /// Returns the columns of the screen with the text of a row; `None` for a row without text.
+    /// Returns the columns of the screen that the text of a row takes; `None` for a row without text.
     pub(super) fn text_columns(self, line: TranscriptLine) -> Option<Range<u16>> {
         self.text_row(line).map(|(part, row)| part.columns(row, self.width))
     }
@@ -135,7 +132,7 @@ impl<'a> Rows<'a> {
         before.map_or(column, |one| one.x)
     }
 
-    /// Beginning of the next or previous word, which may be in another row.
+    /// Returns the beginning of the next or previous word, which may be in another row.
     pub(super) fn word(self, line: TranscriptLine, column: u16, right: bool) -> (TranscriptLine, u16) {
         let (mut at, mut column) = (line, Some(column));
         loop {
@@ -157,7 +154,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the columns at which the words of a row begin.
     fn words(self, line: TranscriptLine) -> Vec<u16> {
         let row = self.characters(line);
         let before = std::iter::once(true).chain(row.iter().map(|one| one.is_blank));

@@ -1,4 +1,4 @@
-//! Letters typed in quick succession in a mode where each is a command. They are likely text for the prompt.
+//! Letters typed in quick succession in a mode where each letter is a command. They are probably text for the prompt.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::transcript::ReadingPlace;
 use crate::commands::Command;
 use crate::moment::UiTime;
 
-/// Maximum time between two keys of one run. Slow typists need 300 ms per letter.
+/// Maximum time between two keys of a quick succession. Slow typists need 300 ms per letter.
 pub(crate) const GAP: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Run {
     text: String,
     last: UiTime,
-    /// True if a letter is not a movement: with a second letter the run is text.
+    /// True if one letter is no movement command. With a second letter, all letters count as text.
     has_other: bool,
-    /// Command with lasting effects, delayed until no further letter can follow.
+    /// Command with lasting effects; it runs only when no further letter can follow in time.
     waits: Option<Command>,
     agent: AgentId,
     place: ReadingPlace,
@@ -63,7 +63,7 @@ impl Run {
         (GAP + Duration::from_millis(1)).saturating_sub(now.since(self.last))
     }
 
-    /// Restores the view before the run, and returns the letters.
+    /// Restores the view as it was before the first letter, and returns the letters.
     pub(crate) fn undo(self, model: &mut Model) -> String {
         model.select(&self.agent);
         model.agents.shown_mut().transcript.go_back(self.place);

@@ -4,10 +4,10 @@ use super::{Mode, Model, OfferedCommands, Recalled, files, short_help, tasks, tr
 use crate::card::Card;
 use crate::keymap::Keymap;
 
-/// Minimum columns and rows; on a smaller terminal one line says that it is too small.
+/// Minimum columns and rows of a screen. A smaller one shows only a line that says so.
 const SMALLEST: (u16, u16) = (40, 10);
 
-/// Minimum height for a prompt below a request.
+/// Minimum height of a screen that shows the prompt below an approval request.
 const ROOMY: u16 = 16;
 
 /// True if a terminal is too small for anything but one line.
@@ -26,12 +26,11 @@ pub(crate) struct Areas {
     pub prompt: Rect,
     pub palette: Option<Rect>,
     pub status: Rect,
-    /// Approval request. It covers queued messages, and the prompt if there is little room.
+    /// Area of the approval request. It covers queued messages; on a low screen, it also covers the prompt.
     pub card: Option<Rect>,
 }
 
 impl Areas {
-    /// Computes the areas for a screen of this size.
     pub(crate) fn of(model: &Model, screen: Rect) -> Self {
         let roomy = screen.height >= ROOMY;
         let mut rest = screen;
@@ -66,7 +65,7 @@ impl Areas {
     }
 }
 
-/// Returns the number of rows for the text of a plan in its view.
+/// Returns the number of rows for text in a view whose last row shows keys.
 pub(crate) const fn plan_rows(height: u16) -> u16 {
     height.saturating_sub(1)
 }
@@ -92,14 +91,12 @@ fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
     (rows > 0).then(|| bottom(&mut room, rows))
 }
 
-/// Cuts off and returns `columns` columns, or fewer if the area is narrower.
 fn right(area: &mut Rect, columns: u16) -> Rect {
     let columns = columns.min(area.width);
     area.width -= columns;
     Rect { x: area.x + area.width, width: columns, ..*area }
 }
 
-/// Cuts off and returns `rows` rows, or fewer if the area is lower.
 fn bottom(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     area.height -= rows;

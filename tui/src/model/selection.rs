@@ -1,4 +1,4 @@
-//! Selection of text in a transcript: a cursor among its rows, and the other end.
+//! Selection of text in a transcript, between a fixed end (anchor) and a cursor.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(crate) struct Selection {
     shape: Shape,
     anchor: End,
     cursor: End,
-    /// True if the end of the transcript was followed before.
+    /// True if the transcript was scrolled to its end before the selection began.
     followed: bool,
 }
 
@@ -46,7 +46,7 @@ struct End {
 pub(super) struct Selected {
     shape: Shape,
     rows: RowRange,
-    /// Columns of the first and of the last end.
+    /// Columns of the upper and of the lower end.
     columns: [u16; 2],
 }
 
@@ -70,7 +70,7 @@ impl Selected {
 }
 
 impl Selection {
-    /// A selection of the first character of a row. `followed` is true if the end of the transcript was followed.
+    /// Selects the first character of a row. `followed` is true if the transcript is scrolled to its end.
     pub(super) fn new(shape: Shape, line: TranscriptLine, followed: bool, rows: Rows<'_>) -> Self {
         let column = rows.text_columns(line).map_or(0, |columns| columns.start);
         let end = End::new(line, column, rows);
@@ -93,7 +93,7 @@ impl Selection {
         std::mem::swap(&mut self.anchor, &mut self.cursor);
     }
 
-    /// Moves the cursor; returns false if there is nothing to move to.
+    /// Moves the cursor. Returns false if there is no such place.
     pub(super) fn go(&mut self, by: CursorMove, rows: Rows<'_>) -> bool {
         let line = self.cursor.line(rows);
         let in_row = rows.text_columns(line).unwrap_or(0..1);
@@ -122,8 +122,8 @@ impl Selection {
         true
     }
 
-    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, of the whole
-    /// message. Returns false without text at the cursor.
+    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, all lines of the
+    /// message. Returns false if there is no text at the cursor.
     pub(super) fn widen(&mut self, rows: Rows<'_>) -> bool {
         let line = self.cursor.line(rows);
         let at = |row| TranscriptLine { block: line.block, row };
@@ -143,7 +143,7 @@ impl Selection {
         true
     }
 
-    /// Both ends in order. Lines are whole, however many rows they take.
+    /// Returns the selected range in the order of the rows. In line mode, wrapped lines are included in full.
     pub(super) fn selected(self, rows: Rows<'_>) -> Selected {
         let [one, other] = [self.anchor, self.cursor].map(|end| (end.line(rows), end.column));
         let ((mut from, first), (mut to, last)) = if one <= other { (one, other) } else { (other, one) };
@@ -168,7 +168,6 @@ impl Selection {
         copied(rows, selected.rows, None, of, |line| selected.columns(line))
     }
 
-    /// Number of rows from the first end to the last one.
     pub(super) fn row_count(self, rows: Rows<'_>) -> usize {
         let RowRange { from, to } = self.selected(rows).rows;
         let whole: usize = (from.block..to.block).map(|at| rows.height(at)).sum();
@@ -179,7 +178,7 @@ impl Selection {
         self.cursor.line(rows)
     }
 
-    /// Column of the cursor, within the text of its row.
+    /// Returns the cursor's column on the screen, limited to the text of its row.
     pub(super) fn cursor_column(self, rows: Rows<'_>) -> u16 {
         let in_row = rows.text_columns(self.cursor_line(rows)).unwrap_or(0..1);
         self.cursor.column.clamp(in_row.start, in_row.end.saturating_sub(1).max(in_row.start))

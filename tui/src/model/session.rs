@@ -14,20 +14,20 @@ pub(crate) struct Session {
     pub rights: RightsSummary,
     pub tier: Option<Tier>,
     pub model: String,
-    /// Context window in tokens; `None` if unknown.
+    /// Size of the model's context window in tokens; `None` if unknown.
     pub window: Option<u64>,
     pub context: Option<u64>,
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
     pub until: Option<TurnAccess>,
-    /// True while everything in the running turn is allowed.
+    /// True if the person has allowed all requests of the running turn.
     pub turn_allowed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Net(Network),
-    /// Change of the approval mode and the access that depends on it.
+    /// Change of the approval mode, and of the access that depends on the mode.
     Mode(ApprovalMode),
 }
 
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Part of the context window that is used, in percent.
+    /// Returns the used part of the context window in percent; `None` if the usage or the window is unknown.
     pub(crate) fn filled(&self) -> Option<u64> {
         let (tokens, window) = (self.context?, self.window.filter(|window| *window > 0)?);
         Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())

@@ -1,9 +1,8 @@
-//! For `?` at an empty prompt: the most important keys in twelve rows.
+//! Short help with the most important keys, shown while the prompt is a single `?`.
 
 use super::{Mode, Model};
 use crate::commands::{Command, KeyMode};
 
-/// True if the prompt is a single question mark.
 pub(crate) fn is_shown(model: &Model) -> bool {
     model.mode == Mode::Insert
         && model.recall.is_none()
@@ -11,7 +10,7 @@ pub(crate) fn is_shown(model: &Model) -> bool {
         && model.prompt.text() == "?"
 }
 
-/// Returns keys and their effects; no rows while the short help is not shown.
+/// Returns keys and their effects; empty while the short help is not shown.
 pub(crate) fn rows(model: &Model) -> Vec<(String, &'static str)> {
     if !is_shown(model) {
         return Vec::new();

@@ -4,20 +4,20 @@ use protocol::event::{ListedTask, TaskState, TasksUpdated};
 
 use super::{Look, Mode, Model, tree};
 
-/// Minimum height of a screen with a row for the list.
+/// Minimum height of a screen that shows the task list as a single row.
 const ROW: u16 = 14;
 
-/// Returns the shown agent's list of tasks; `None` if all tasks are done.
+/// Returns the shown agent's list of tasks; `None` without a list or if all tasks are done.
 pub(crate) fn open_tasks(model: &Model) -> Option<&TasksUpdated> {
     model.agents.shown().tasks.as_ref().filter(|list| list.is_open())
 }
 
-/// Returns the list of tasks for the pane beside the transcript; `None` if a plan's steps stand there.
+/// Returns the list of tasks for the pane beside the transcript; `None` if the pane shows a plan's steps.
 pub(crate) fn tasks_beside(model: &Model) -> Option<&TasksUpdated> {
     open_tasks(model).filter(|_| model.plans.beside().is_none())
 }
 
-/// True if a row below the transcript shows the current task, on a screen of this size.
+/// True if one row below the transcript shows the tasks, on a screen of this size.
 pub(super) fn has_row(model: &Model, (width, height): (u16, u16)) -> bool {
     let is_beside = tree::columns(model, width).is_some() && tasks_beside(model).is_some();
     open_tasks(model).is_some() && !is_beside && height >= ROW && model.mode != Mode::Page

@@ -19,14 +19,14 @@ pub(crate) struct Transcript {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Position {
-    /// The end is at the bottom of the screen and stays there while text arrives.
+    /// The last row is at the bottom of the screen, and later text scrolls automatically.
     #[default]
     Following,
-    /// The given row is at the top of the screen.
+    /// The row at this place is at the top of the screen.
     At { block: usize, place: BlockPlace },
 }
 
-/// Scroll position, search match and folding, to be restored later.
+/// Scroll position, search match, mark and folding, to be restored later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingPlace {
     position: Position,
@@ -39,7 +39,7 @@ pub(crate) struct ReadingPlace {
 pub(crate) struct Visible<'a> {
     pub block: &'a Block,
     pub row: BlockRow,
-    /// True for the search match and for the first row of the marked block.
+    /// True for the search match, and for the first row of the marked block.
     pub is_found: bool,
     pub selected: Range<u16>,
 }
@@ -50,19 +50,19 @@ impl Transcript {
         self.blocks.len() - 1
     }
 
-    /// Adds the block of a call, apart from the output of the one above.
+    /// Adds the block of a call. An empty row separates it from output above.
     pub(crate) fn push_call(&mut self, block: Block) -> usize {
         let gap = self.blocks.last().is_some_and(Block::parts_from_call);
         self.push(Block { gap, ..block })
     }
 
-    /// Adds the row that ends a turn.
+    /// Adds the row that ends a turn. An empty row separates it from output or text above.
     pub(crate) fn push_end(&mut self, block: Block) -> usize {
         let gap = self.blocks.last().is_some_and(Block::parts_from_end);
         self.push(Block { gap, ..block })
     }
 
-    /// Sets the call below a block apart, if the block has output by now.
+    /// Inserts an empty row between a block and a call below it, if the block has output by now.
     pub(crate) fn part_below(&mut self, at: usize) {
         let is_tall = self.blocks.get(at).is_some_and(Block::parts_from_call);
         let below = self.blocks.get_mut(at + 1).filter(|below| below.is_call());
@@ -71,7 +71,7 @@ impl Transcript {
         }
     }
 
-    /// Returns the removed blocks. Scrolls to the end.
+    /// Removes the blocks from an index on, and returns them. Scrolls to the end.
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
         (self.found, self.mark, self.position) = (None, None, Position::Following);
         self.selection = None;
@@ -104,7 +104,7 @@ impl Transcript {
         self.position == Position::Following
     }
 
-    /// Returns the rows for a screen of the given size, from the top.
+    /// Returns the rows of a screen of this size, from the top.
     pub(crate) fn visible(&self, width: u16, height: u16) -> Vec<Visible<'_>> {
         let height = usize::from(height);
         let mut line = self.top(width, height);
@@ -134,7 +134,7 @@ impl Transcript {
         top.block..(end.block + 1).min(self.blocks.len())
     }
 
-    /// True if these blocks are on the screen from their first row to their last.
+    /// True if these blocks are completely on the screen.
     pub(crate) fn shows_whole(&self, blocks: &Range<usize>, (width, height): (u16, u16)) -> bool {
         let gap = self.blocks.get(blocks.start).map_or(0, |block| usize::from(block.gap));
         let top = self.top(width, usize::from(height));
@@ -143,7 +143,7 @@ impl Transcript {
             && TranscriptLine { block: blocks.end, row: 0 } <= end
     }
 
-    /// Negative is up. At the end, later text scrolls automatically.
+    /// Scrolls down, or up if `rows` is negative. At the end, later text scrolls automatically.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let top = self.top(width, usize::from(height));
         let moved = if rows < 0 {
@@ -182,7 +182,7 @@ impl Transcript {
         self.mark = None;
     }
 
-    /// Scrolls so that a row is at the top.
+    /// Marks a block, and scrolls so that the row `top` is at the top of the screen.
     pub(super) fn mark_at(&mut self, block: usize, top: TranscriptLine, (width, height): (u16, u16)) {
         (self.mark, self.found) = (Some(block), None);
         self.stand_at(top, width, usize::from(height));
@@ -205,7 +205,7 @@ impl Transcript {
         walk::extent(&self.blocks, block)
     }
 
-    /// `None` if there are no blocks.
+    /// Joins blocks to one without folds; `None` for an empty range.
     pub(crate) fn whole(&self, blocks: Range<usize>) -> Option<Block> {
         walk::whole(self.blocks.get(blocks)?)
     }
@@ -219,7 +219,6 @@ impl Transcript {
         Some(self.rows(width).line(block, place))
     }
 
-    /// Marks a row as the search match and scrolls to it.
     pub(super) fn found_at(&mut self, line: TranscriptLine, (width, height): (u16, u16)) {
         self.found = self.rows(width).place(line).map(|place| (line.block, place));
         self.mark = None;
@@ -231,7 +230,7 @@ impl Transcript {
         self.found = None;
     }
 
-    /// Keeps a row at the top of the screen, even if it is the last one.
+    /// Keeps a row at the top of the screen, even if no later rows fill the screen.
     fn pin(&mut self, line: TranscriptLine, width: u16) {
         if let Some(place) = self.rows(width).place(line) {
             self.position = Position::At { block: line.block, place };
@@ -243,8 +242,8 @@ impl Transcript {
         self.position = place.map_or(Position::Following, |place| Position::At { block: line.block, place });
     }
 
-    /// At the marked block, the search match or the last row on the screen. The view does not scroll meanwhile. False
-    /// if there is no text.
+    /// Begins at the marked block, the search match or the last row with text on the screen. The view does not scroll
+    /// during a selection. Returns false if the screen has no text.
     pub(crate) fn begin_selection(&mut self, shape: Shape, size: (u16, u16)) -> bool {
         let (width, height) = (size.0, usize::from(size.1));
         let (top, rows) = (self.top(width, height), self.rows(width));
@@ -258,7 +257,7 @@ impl Transcript {
         true
     }
 
-    /// The end of the transcript is followed again if it was before.
+    /// Ends the selection. The transcript scrolls to its end if it was there before.
     pub(crate) fn end_selection(&mut self) {
         if self.selection.take().is_some_and(Selection::followed) {
             self.follow();
@@ -286,8 +285,6 @@ impl Transcript {
         self.change_selection(size, |selection, rows| selection.go(by, rows));
     }
 
-    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, of the whole
-    /// message.
     pub(crate) fn select_around(&mut self, size: (u16, u16)) {
         self.change_selection(size, Selection::widen);
     }

@@ -11,10 +11,10 @@ use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
-/// Minimum width of a screen that shows the column beside the transcript.
+/// Minimum width of a screen with a pane beside the transcript.
 const BESIDE: u16 = 130;
 
-/// Minimum and maximum width, in columns.
+/// Minimum and maximum width of the pane beside the transcript, in columns.
 const COLUMNS: (u16, u16) = (30, 48);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,9 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeLine {
     pub agent: AgentId,
-    /// Indentation in columns; agents are indented below their parents.
     pub indent: u16,
-    /// True for the first line about an agent, which contains its name.
+    /// True for the first of several lines about an agent, which has the agent's name.
     pub names: bool,
-    /// True if the agent has ended.
     pub over: bool,
     pub text: String,
 }
@@ -110,7 +108,7 @@ impl Agents {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 
-    /// The list hides ended sub-agents of earlier turns.
+    /// Called when the user's next turn begins: hides sub-agents that ended in earlier turns.
     pub(crate) fn forget_ended(&mut self) {
         for view in self.all_mut() {
             view.guests.forget_ended();
@@ -119,12 +117,12 @@ impl Agents {
     }
 }
 
-/// Returns the listed agents in tree order, each below its parent.
+/// Returns the agents of the list, parents before their sub-agents.
 pub(crate) fn listed(model: &Model) -> Vec<(&AgentId, &AgentView)> {
     model.agents.listed(model.walks_tree())
 }
 
-/// True if running times of agents or steps other than the shown agent are visible.
+/// True if the screen shows running times of agents or steps besides that of the shown agent.
 pub(crate) fn counts_seconds(model: &Model) -> bool {
     let is_listed = model.walks_tree() || columns(model, model.size.0).is_some();
     is_listed
@@ -132,8 +130,8 @@ pub(crate) fn counts_seconds(model: &Model) -> bool {
         || model.mode == super::Mode::Plan && model.plans.current().is_some_and(Progress::runs)
 }
 
-/// Returns the width of the pane beside the transcript; `None` if there is nothing to show or no space. The pane uses
-/// what prose leaves, so that no prose is wrapped again when the pane opens.
+/// Returns the width of the pane beside the transcript; `None` if the pane is hidden. The pane uses the columns that
+/// prose leaves, so that prose is not wrapped again when the pane opens.
 pub(crate) fn columns(model: &Model, width: u16) -> Option<u16> {
     let has_content =
         listed(model).len() > 1 || model.plans.beside().is_some() || open_tasks(model).is_some();

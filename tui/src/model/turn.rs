@@ -16,9 +16,9 @@ pub(crate) struct Turn {
     pub interrupted: bool,
     pub model_after: Option<String>,
     pub is_review: bool,
-    /// Index of the block that reports failed attempts; the next report replaces it.
+    /// Index of the block that reports failed model requests; the next report replaces it.
     pub retry: Option<usize>,
-    /// Index of the block that reports replies that were cut off, and the number of them since the last whole one.
+    /// Index of the block about replies that were cut off, and the number of such replies since the last complete one.
     pub discarded: Option<(usize, usize)>,
 }
 
@@ -30,14 +30,14 @@ pub(crate) enum TurnActivity {
     Answering,
     Working,
     AwaitingWriteTurn,
-    /// Waiting before the next request to the model.
+    /// Waiting before a failed model request is repeated.
     BackingOff {
         until: UiTime,
     },
 }
 
 impl TurnActivity {
-    /// With the duration; `began` is the start of the turn.
+    /// Returns the activity in words, with its duration. `began` is the start of the turn.
     pub(crate) fn words(self, began: UiTime, now: UiTime) -> String {
         match self {
             Self::BackingOff { until } => {
@@ -58,7 +58,7 @@ impl TurnActivity {
         }
     }
 
-    /// `None` if unknown.
+    /// Returns the time until the next model request; `None` unless a failed request will be repeated.
     pub(crate) fn remaining(self, now: UiTime) -> Option<Duration> {
         match self {
             Self::BackingOff { until } => Some(until.since(now)).filter(|left| !left.is_zero()),
@@ -106,7 +106,7 @@ pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     line
 }
 
-/// True if the final error message needs a separate block: it may be long and contains a hint.
+/// True if the error message of a failed turn gets its own block: it may be long and contain a hint.
 pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
     matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }

@@ -5,14 +5,14 @@ use protocol::approval::ApprovalMode;
 
 use super::{OwnTurn, Session};
 
-/// Access of one turn, and the access that its end restores.
+/// Access during one turn, and the previous access, which is restored when the turn ends.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnAccess {
     /// Difference from the previous access, in words.
     words: String,
     mode: ApprovalMode,
     rights: RightsSummary,
-    /// True once the turn has ended, until the previous access is restored.
+    /// True after the end of the turn, until the previous access is restored.
     is_over: bool,
 }
 
@@ -28,7 +28,7 @@ impl TurnAccess {
         Self::new(words, before)
     }
 
-    /// For a turn that a command of the person starts; `None` if the command changes no access.
+    /// Returns the access for a turn that the person's own command starts; `None` if the command changes no access.
     pub(crate) fn of(own: &OwnTurn, before: &Session) -> Option<Self> {
         let offline = if own.offline { ", and the network is off" } else { "" };
         let words = format!("/{} only reads: no access can be approved{offline}", own.name);
@@ -39,7 +39,8 @@ impl TurnAccess {
         (!self.is_over).then_some(self.words.as_str())
     }
 
-    /// True if a change of the mode belongs to the turn: its beginning, or its end, which restores the previous mode.
+    /// True if the turn explains a change of the approval mode: the turn begins, or the turn ends and the previous mode
+    /// is restored.
     pub(crate) fn explains_mode(&self, mode: ApprovalMode, is_asked_for: bool) -> bool {
         if self.is_over { mode == self.mode } else { !is_asked_for }
     }
@@ -50,7 +51,7 @@ impl TurnAccess {
 }
 
 impl Session {
-    /// The person said yes to everything in the turn.
+    /// Records that the person has allowed all requests of the turn.
     pub(crate) fn allow_turn(&mut self, access: &protocol::approval::TurnAccess) {
         self.turn_allowed = true;
         self.until = Some(TurnAccess::allowed(access, self));

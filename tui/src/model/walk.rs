@@ -1,4 +1,4 @@
-//! Navigation through a transcript: from message to message, or from one row that can be opened to the next.
+//! Navigation in a transcript from message to message, or from one output to the next.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub(crate) enum Stop {
 }
 
 impl Transcript {
-    /// From the marked block or the top of the screen on. `None` past the last one; the mark is then removed below, and
-    /// stays above.
+    /// Marks the next message or output, starting at the marked block or the top of the screen. Returns `None` if there
+    /// is none; below the last one, the mark is removed.
     pub(crate) fn walk(&mut self, to: Stop, down: bool, size: (u16, u16)) -> Option<Found> {
         let rows = self.rows(size.0);
         let stops: Vec<_> = stops(rows, to).collect();
@@ -43,8 +43,8 @@ impl Transcript {
         Some(Found { number: number + 1, of: stops.len() })
     }
 
-    /// The top row of a screen that shows a block: a message begins there, and an output stays where it is if all of it
-    /// is visible.
+    /// Returns the row at the top of the screen that shows a block. A message begins at the top; for an output that is
+    /// completely visible, the screen does not scroll.
     fn top_for(&self, block: usize, to: Stop, (width, height): (u16, u16)) -> TranscriptLine {
         let (first, height) = (TranscriptLine { block, row: 0 }, usize::from(height));
         if to == Stop::Message {
@@ -57,7 +57,7 @@ impl Transcript {
     }
 }
 
-/// Returns the blocks at which keys stop, by index.
+/// Returns the indices of the blocks that are messages or outputs.
 pub(super) fn stops(rows: Rows<'_>, to: Stop) -> impl Iterator<Item = usize> {
     (0..rows.blocks().len()).filter(move |at| stops_at(rows, *at, to))
 }
@@ -78,14 +78,14 @@ fn stops_at(rows: Rows<'_>, at: usize, to: Stop) -> bool {
     }
 }
 
-/// Returns the blocks of the answer that continues at a block; else the block alone.
+/// Returns the rest of an answer from a block on; for another block, the block alone.
 pub(super) fn extent(blocks: &[Block], block: usize) -> Range<usize> {
     let is_answer = |at: usize| blocks.get(at).is_some_and(is_answer);
     let end = (block + 1..blocks.len()).find(|at| !is_answer(*at)).unwrap_or(blocks.len());
     if is_answer(block) { block..end } else { block..block + 1 }
 }
 
-/// Joins blocks to one without folds. `None` if there are no blocks.
+/// Joins blocks to one without folds; `None` for no blocks.
 pub(super) fn whole(blocks: &[Block]) -> Option<Block> {
     let mut blocks = blocks.iter().map(Block::whole);
     let mut whole = blocks.next()?;

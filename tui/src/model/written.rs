@@ -1,16 +1,17 @@
-//! The time does not depend on the length of the text.
+//! Layout of a text that is being edited. Only the text near the caret is laid out, so the time does not depend on the
+//! length of the text.
 
 use super::Model;
 use super::editor::Editor;
 use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 
-/// Maximum number of rows of a prompt.
+/// Maximum number of rows of the prompt.
 const MOST: u16 = 40;
 
-/// Width of the mark before a prompt, in columns.
+/// Width of the mark before the prompt, in columns.
 pub(crate) const PROMPT: u16 = 2;
 
-/// Word before the mark while the shown agent is planning.
+/// Word before the mark while the shown agent makes a plan.
 pub(crate) const PLANNER: &str = " plan ";
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ fn after(text: &str, caret: usize, width: u16, most: u16) -> usize {
     text.floor_char_boundary(line.min(caret + screenful(width, most)))
 }
 
-/// Returns the number of rows that the prompt or the command line needs on a screen of this width.
+/// Returns the number of rows of the prompt or of the command line.
 pub(super) fn prompt_rows(model: &Model, width: u16) -> u16 {
     let editor = if model.mode == super::Mode::Command { &model.line } else { &model.prompt };
     let planner = if model.plans_now() { PLANNER.len() } else { 0 };
