@@ -1,4 +1,4 @@
-//! `:access`: access of the agent, approvals for the session, and commands that change them.
+//! `:access`: page with the agent's access, the approvals for the session, and the commands that change them.
 
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
@@ -7,7 +7,7 @@ use protocol::known_sockets::gives;
 use crate::model::{Block, Look, Model, Part, Session, TurnAccess, access};
 use crate::text::SafeText;
 
-/// Commands that change the access, in the order of the page.
+/// Commands that change the access, each with its effect, in the order of the page.
 const CHANGES: [(&str, &str); 5] = [
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     (":net on|off|HOSTS", "the network, or only these hosts"),
@@ -75,7 +75,7 @@ const fn about(mode: ApprovalMode) -> &'static str {
 /// Heading of the list of approvals for the session.
 pub const ALLOWED: &str = "allowed in this session";
 
-/// With the commands that revoke approvals.
+/// Returns a line for each approval of the session, with the command that revokes it.
 pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
     // In mode `ask`, write access to the project was granted separately, and changing the mode would not revoke it.
     let asks_again = match mode {

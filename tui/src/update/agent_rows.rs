@@ -7,7 +7,8 @@ use crate::model::agent_row;
 use crate::model::{AgentRow, Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Replaces the row of the call that started the sub-agent, or adds a row if the user started the sub-agent.
+/// Turns the row of the call that started the sub-agent into the sub-agent's row. Adds a row if the user started the
+/// sub-agent.
 pub(super) fn begin(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let view = model.agents.of(parent);
     let call = spawned.call.and_then(|call| view.calls.get_mut(&call));
@@ -24,7 +25,6 @@ pub(super) fn begin(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawn
     model.agents.of(&spawned.agent).row = Some(AgentRow::new(parent.clone(), block, hint));
 }
 
-/// Updates the rows of all running sub-agents.
 pub(super) fn renew_all(model: &mut Model) {
     let running = model.agents.each().filter(|(_, view)| view.ended.is_none() && view.row.is_some());
     let running: Vec<_> = running.map(|(agent, _)| agent.clone()).collect();
@@ -33,7 +33,7 @@ pub(super) fn renew_all(model: &mut Model) {
     }
 }
 
-/// Writes the result into the sub-agent's row, with the steps of a plan that the sub-agent executed.
+/// Writes the result, and the steps of an executed plan, into the sub-agent's row.
 pub(super) fn end(model: &mut Model, result: &SubAgentResult) {
     let view = model.agents.of(&result.agent);
     result.denied.iter().for_each(|denial| view.was_denied(denial));

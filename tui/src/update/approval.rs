@@ -71,7 +71,8 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// An unbound key may begin a text, so the following letters do not answer the request.
+/// Handles a key without meaning for an approval request. The key may begin a text, so the letters that follow do not
+/// answer the request.
 fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
@@ -94,7 +95,8 @@ fn type_command(model: &mut Model) {
     model.mode = Mode::Command;
 }
 
-/// Keys typed for the closed view do not answer the request.
+/// Returns to the approval request when the view that covered it is closed. Keys typed for that view do not answer the
+/// request.
 pub(super) fn face(model: &mut Model, at: UiTime) {
     model.aside &= !model.cards.is_empty();
     let is_over = matches!(model.mode, Mode::Normal | Mode::Insert);
@@ -113,7 +115,7 @@ pub(super) fn face(model: &mut Model, at: UiTime) {
     }
 }
 
-/// True if the text that the request quotes as the agent's reason stands above the request, whole.
+/// True if the reason that the request quotes is completely visible in the transcript above the request.
 fn has_just_said(model: &Model) -> bool {
     let Some(card) = model.cards.front().filter(|card| !card.whole) else { return false };
     let view = model.agents.shown();
@@ -189,7 +191,8 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// For the session with the selected scope, for the turn, or for the project.
+/// Returns the decision of the request's open page: for the session with the selected scope, for the turn, or for the
+/// project. `None` on another page.
 fn beyond_once(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
@@ -227,7 +230,7 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
     actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
 }
 
-/// After a denial the scope is fixed; otherwise a menu of scopes opens.
+/// Approves for the session. After a denial by the sandbox the scope is fixed; otherwise a menu of scopes opens.
 fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let denied = |card: &Card| match &*card.request {
         ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
@@ -295,7 +298,7 @@ fn choose_scope(model: &mut Model, at: UiTime) {
     }
 }
 
-/// Handles keys for reading and selecting, which do not answer the request.
+/// Handles keys that scroll or select; they do not answer the request.
 fn look(model: &mut Model, command: Command) {
     let Some(area) = Areas::now(model).card else { return };
     let revision = model.next_revision();
@@ -327,7 +330,8 @@ fn look(model: &mut Model, command: Command) {
     }
 }
 
-/// Enter ends the editing and approves nothing.
+/// Handles a key in a text field of the request. Enter ends the editing and approves nothing. Returns true if anything
+/// visible changed.
 fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let command = model.start.keymap.command(KeyMode::Insert, key);
     let is_field = model.cards.front().is_some_and(|card| matches!(card.stage, Stage::Steps));

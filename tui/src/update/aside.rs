@@ -1,13 +1,13 @@
-//! Lines at the prompt that are not messages for the model: `/help`, `!ls`.
+//! Lines at the prompt that are no messages to the model: `/help`, `!ls`.
 
 use super::{shell, typed};
 use crate::message::Action;
 use crate::model::Model;
 
-/// Executes a line that is not a message; false for a message.
+/// Executes a line that is no message. Returns false for a message.
 ///
-/// A command is a single line whose first word is `/` and letters, or names a prompt of a server; a path contains
-/// another `/`.
+/// A command is a single line that begins with `/`. Its first word consists of letters, or names an MCP server's prompt
+/// or the person's own command. A path contains another `/`.
 pub(super) fn take(model: &mut Model, line: &str, actions: &mut Vec<Action>) -> bool {
     if line.contains('\n') {
         return false;

@@ -1,4 +1,4 @@
-//! Git branch of the project. It is read again when it may have changed, and never while the agent is idle.
+//! Git branch of the project. The branch is read again when it may have changed, and never while the agent is idle.
 
 use ipc::id::AgentId;
 use protocol::event::EventKind;
@@ -7,7 +7,8 @@ use protocol::frontend::UserActionKind;
 use crate::message::Action;
 use crate::model::{Call, Model};
 
-/// Requests the branch after an event that may have changed it: the first start of a worker, or the end of a command.
+/// Requests the name of the branch after an event that may have changed it: the first start of a worker, or the end of
+/// a command.
 pub(super) fn follow(model: &mut Model, agent: &AgentId, kind: &EventKind, actions: &mut Vec<Action>) {
     let may_change = match kind {
         EventKind::WorkerStarted(started) => started.one_shot.is_none() && *agent == AgentId::root(),

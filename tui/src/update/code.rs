@@ -1,10 +1,10 @@
-//! Highlighting of code on the screen, some lines at a time.
+//! Highlighting of visible code, some lines at a time.
 
 use crate::highlight::{CodeRead, CodeToRead, Place};
 use crate::message::Action;
 use crate::model::{Areas, Model, Part};
 
-/// Does nothing while a request is open.
+/// Requests highlighting of the next lines. Does nothing while a request is open.
 pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
     if model.reads_code {
         return;

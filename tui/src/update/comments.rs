@@ -23,7 +23,8 @@ pub(super) fn keep(model: &mut Model, closed: &Asked) {
     }
 }
 
-/// Reports comments whose step no longer exists.
+/// Moves the comments on the previous version of a plan to a new approval request. Reports comments whose step no
+/// longer exists.
 pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some(comments) = &mut card.comments else { return };
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };

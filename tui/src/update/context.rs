@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 use crate::model::{Block, Context, ContextPiece, Look, Model, Part, tokens_in_short};
 use crate::text::SafeText;
 
-/// Maximum number of rows of each list.
 const MOST: usize = 10;
 
 /// Number of columns of the longest bar.
@@ -58,7 +57,7 @@ fn heading(counted: u64, window: Option<u64>, share: Option<u64>) -> String {
     format!("context · {}{of} tokens{share}", tokens_in_short(counted))
 }
 
-/// Ratio between the provider's count and the sum of the estimates.
+/// Ratio of the provider's count of tokens to the sum of the estimates.
 #[derive(Clone, Copy)]
 struct Scale {
     counted: u64,
@@ -72,7 +71,7 @@ impl Scale {
     }
 }
 
-/// Sums of the pieces with the same name, the largest first. Leaves out pieces without one.
+/// Sums the tokens of pieces with the same name, largest sum first. Skips pieces for which `name` returns `None`.
 fn by(context: &Context, name: impl Fn(&ContextPiece) -> Option<String>) -> Vec<(String, u64)> {
     let mut sums = BTreeMap::<String, u64>::new();
     for piece in context.pieces() {

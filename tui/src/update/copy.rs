@@ -1,4 +1,5 @@
-//! `y` in Normal mode: copies text to the clipboard as it is on the screen, with hidden characters made visible.
+//! Copying to the clipboard with `y` in Normal mode. Text is copied as it is on the screen, with hidden characters made
+//! visible.
 
 use super::walk;
 use crate::markdown::last_code;
@@ -6,7 +7,7 @@ use crate::message::{Action, Copied};
 use crate::model::{Look, Model};
 use crate::text::shown;
 
-/// Copies the line of the last search match or the marked message or output, else the last answer.
+/// Copies the marked message or output, else the line of the last search match, else the last answer.
 pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
     let size = walk::size(model);
     let view = model.agents.shown();

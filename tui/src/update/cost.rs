@@ -1,4 +1,4 @@
-//! `:cost`: tokens and cost of the session, by agent.
+//! `:cost`: page with the tokens and cost of each agent in the session.
 
 use protocol::event::{Account, TokenUsage};
 

@@ -11,7 +11,8 @@ use crate::card::because;
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
 
-/// Shows the denied access, the layer, and the way to allow it. The text claims no more than is known.
+/// Shows the denied access, the layer that denied it, and a command that allows it. The text says `likely` unless the
+/// denial is certain.
 pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy",
@@ -58,7 +59,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     view.transcript.push(Block::of(parts));
 }
 
-/// True if the denied access already says which access is missing.
+/// True if the text about the denied access also names the missing right.
 fn is_said(denial: &Denial) -> bool {
     denial.missing_right.value().is_some_and(|missing| {
         let has_reason = missing.reason().is_some()
@@ -67,7 +68,7 @@ fn is_said(denial: &Denial) -> bool {
     })
 }
 
-/// A denial that stays is shown at the end of the call.
+/// Shows the person's answer to a denied access. If the access stays denied, the end of the call shows it.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
         ReviewDecision::Approved => ("allowed by you, and run again".to_owned(), false),
@@ -96,7 +97,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     call.answered(block, &answer);
 }
 
-/// Returns a command that can be typed to allow the access, or the flags of the command line.
+/// Returns a command of the terminal UI that allows the access; the flags of the command line if there is none.
 fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     match missing_right.value() {
         Some(MissingRight::Network) => ":net on".to_owned(),
@@ -110,7 +111,7 @@ fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     }
 }
 
-/// Other numbers as digits.
+/// Returns the name of an error number (errno), or its digits for a less common one.
 fn errno_name(errno: i32) -> String {
     match errno {
         1 => "EPERM".to_owned(),

@@ -1,11 +1,11 @@
-//! Reports of settings that a command changed, above the prompt instead of in the conversation.
+//! Changed settings, which are reported above the prompt instead of in the conversation.
 
 use ipc::id::AgentId;
 use protocol::event::EventKind;
 
 use crate::model::{AgentView, Look, Model, Pending, access};
 
-/// Returns a line about a changed setting; `None` for other events.
+/// Returns a line about a setting that an event changed; `None` for other events.
 pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
     // The person chose the access of the turn, and the access after it is that of before.
     let until = view.session.until.as_ref();

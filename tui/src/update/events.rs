@@ -24,10 +24,11 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Maximum size of a text that is compared with the reasons of requests, which quote at most 600 characters.
+/// Maximum size in bytes of a message that is compared with the reasons of requests. A request quotes at most 600
+/// characters.
 const LONGEST_REASON: usize = 4 << 10;
 
-/// True if anything visible changed.
+/// Applies an event of the session. True if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
@@ -97,7 +98,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     true
 }
 
-/// A request may have to wait behind others.
+/// Shows an approval request, which waits while earlier requests are open.
 fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actions: &mut Vec<Action>) {
     let view = model.agents.of(&asked.agent);
     if let ServerRequest::PlanApproval(params) = &*request {
@@ -257,7 +258,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     true
 }
 
-/// Remembers the call of a request that expired, so that the person can have it asked again.
+/// Keeps the call of an expired approval request, so that the person can have the agent repeat the call.
 fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     if let EventKind::ApprovalAnswered(answered) = &event.kind
         && answered.by == DecidedBy::Deadline
@@ -273,7 +274,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     }
 }
 
-/// True if anything visible changed.
+/// Applies an event that changes an agent's state. True if anything visible changed.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
         EventKind::ApprovalAnswered(answered)
@@ -375,7 +376,7 @@ fn over(model: &mut Model, result: &RunResult) {
     model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
 }
 
-/// For a summary that was requested between turns.
+/// Shows that the context is being summarized. A summary that was requested between turns begins a turn.
 fn compaction_started(view: &mut AgentView, now: UiTime, started: &CompactionStarted) {
     if !view.turn.is_running() {
         view.turn.begin(now);
@@ -391,8 +392,7 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
     }
 }
 
-/// Completes a streamed message, or shows one that was not streamed. A message to the first agent can later be chosen
-/// for a rewind.
+/// Completes a streamed message, or shows a message that was not streamed.
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
     (view.turn.retry, view.turn.discarded) = (None, None);
@@ -432,7 +432,7 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
     turns::tell_failure(view, Look::Notice, &text);
 }
 
-/// Shows that a reply was cut off. Of several in a row the first stays, and the others are counted.
+/// Shows that a reply was cut off. Of several in a row, the first stays and the others are counted.
 fn discard(view: &mut AgentView, blocks: &[usize]) {
     let Some(&first) = blocks.first() else { return };
     let is_end = blocks.len() == view.transcript.len() - first;
@@ -525,7 +525,7 @@ fn restored(view: &mut AgentView, places: &[RestoredPlace]) {
     }
 }
 
-/// True if context was written by Bailiwick itself and not read from a file.
+/// True if Bailiwick itself wrote the piece of context; false if it was read from a file.
 fn is_our_own(source: &str) -> bool {
     matches!(source, "environment" | "rights" | "bailiwick")
 }

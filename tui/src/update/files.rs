@@ -1,4 +1,4 @@
-//! Keys of the file list that opens after `@` at the start of a word.
+//! Keys of the list of files, which opens after `@` at the start of a word.
 
 use ipc::id::AgentId;
 use protocol::frontend::UserActionKind;
@@ -22,7 +22,7 @@ pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// Replaces the typed word with the selected name.
+/// Replaces the typed word with the selected file name.
 fn take(model: &mut Model) {
     let start = files::mention(model).map(|(start, _)| start);
     if let (Some(name), Some(start)) = (model.files.chosen_mention(), start)
@@ -32,7 +32,7 @@ fn take(model: &mut Model) {
     }
 }
 
-/// Requests new file names if needed.
+/// Follows the word at the caret, and requests the file names again if they are old.
 pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
     let word = files::mention(model).map(|(start, word)| (start, word.to_owned()));
     let asks = model.files.follow(word, model.now);

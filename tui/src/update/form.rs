@@ -1,4 +1,4 @@
-//! Keys for filling in the form of an MCP server, and the line about the answer.
+//! Keys for filling in the form of an MCP server, and the notice about the answer.
 
 use protocol::approval::{ReviewDecision, ServerRequest};
 use protocol::event::ApprovalAnswered;
@@ -19,7 +19,7 @@ pub(super) fn begin(model: &mut Model) {
     }
 }
 
-/// If a field is invalid, it is chosen and its error shown.
+/// Sends the values of the form. If a field is invalid, selects it and shows its error.
 pub(super) fn send(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front_mut().filter(|card| card.approvable(at).is_ok()) else { return };
     match card.form.as_mut().and_then(super::super::card::FormDraft::values) {
@@ -90,7 +90,7 @@ pub(super) fn is_form(card: &Card) -> bool {
     matches!(*card.request, ServerRequest::ServerForm(_))
 }
 
-/// False if the answer is about something else.
+/// Reports the person's answer to an MCP server's form. Returns false if the approval request was not about a form.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> bool {
     let Some(server) = answered.id.and_then(|id| view.asked_forms.remove(&id)) else { return false };
     let decision = match &answered.decision {

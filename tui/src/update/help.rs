@@ -47,7 +47,7 @@ fn line(typed: &str, row: &CommandRow) -> String {
     told(typed, row.about)
 }
 
-/// Returns a row for a terminal of 80 columns.
+/// Returns a row with a command and its description, for a terminal of 80 columns.
 fn told(typed: &str, about: &str) -> String {
     format!("{typed:<ABOUT$} {about}")
 }

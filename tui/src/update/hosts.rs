@@ -1,11 +1,11 @@
-//! Display of answers about hosts that a running command connects to.
+//! Answers about hosts to which a running command connects.
 
 use protocol::approval::ReviewDecision;
 use protocol::event::ApprovalAnswered;
 
 use crate::model::{AgentView, Look};
 
-/// False if the answer is about something else.
+/// Reports the person's answer about a host. Returns false if the approval request was not about a host.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> bool {
     let Some(host) = answered.id.and_then(|id| view.asked_hosts.remove(&id)) else { return false };
     let decision = match &answered.decision {

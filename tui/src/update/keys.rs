@@ -19,7 +19,7 @@ use crate::moment::UiTime;
 /// Maximum time between two Ctrl+C that end the session.
 const TWICE: Duration = Duration::from_secs(3);
 
-/// Maximum number of messages with long pastes that are kept until the log has them.
+/// Maximum number of messages with long pastes that are kept until they are in the log.
 const MOST_PASTED: usize = 7;
 
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
@@ -46,7 +46,7 @@ fn one(model: &mut Model, at: UiTime, event: KeyEvent, alone: bool, actions: &mu
     here(model, at, key, alone, actions)
 }
 
-/// True if the key continues the text at the prompt.
+/// True if the key probably continues the text that is being typed at the prompt.
 fn is_writing(model: &Model, at: UiTime) -> bool {
     let goes_on = model.wrote_at.is_some_and(|wrote| at.since(wrote) <= GAP);
     goes_on && model.mode == Mode::Insert && !model.prompt.is_empty()
@@ -92,7 +92,7 @@ const fn key_mode(model: &Model) -> KeyMode {
     }
 }
 
-/// Suspends or repaints.
+/// Returns the action of a key that works in every mode (suspend, repaint); `None` for another key.
 fn anywhere(model: &Model, key: Key) -> Option<Action> {
     match model.start.keymap.command(KeyMode::Insert, key)? {
         Command::Suspend => Some(Action::Suspend),
@@ -101,7 +101,8 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
     }
 }
 
-/// Such a key answers no request.
+/// Handles a key that was read together with others, as when a terminal sends a paste as keys. It answers no approval
+/// request.
 pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
@@ -121,12 +122,12 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
     one(model, at, event, false, actions)
 }
 
-/// In Normal mode the person may be typing a message.
+/// Says that a key has no meaning in Normal mode, and which keys lead to the other modes: the person may be typing a
+/// message.
 fn unbound(model: &mut Model, key: Key) {
     model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
 }
 
-/// Returns the keys that lead from Normal mode to the other modes.
 fn normal_keys(model: &Model) -> String {
     let keys = [(Command::Insert, "writes"), (Command::CommandLine, "commands"), (Command::Help, "keys")];
     let hints = keys.map(|(command, does)| (model.start.keymap.hint(KeyMode::Normal, command), does));
@@ -143,7 +144,7 @@ fn to_normal(model: &mut Model) {
     }
 }
 
-/// In a keymap without Normal mode.
+/// Says that there is nothing to stop, in a keymap without Normal mode.
 fn nothing_to_leave(model: &mut Model) {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
     model.remark = Some(format!("{key}: nothing to stop"));
@@ -159,7 +160,7 @@ pub(super) fn edited(model: &mut Model, edited: Result<Option<String>, String>) 
     true
 }
 
-/// A paste never answers a request.
+/// Inserts pasted text. A paste never answers an approval request.
 pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) -> bool {
     run::end(model, actions);
     let now = model.now;
@@ -202,7 +203,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
     }
 }
 
-/// For text that was typed while single letters are commands (NORMAL).
+/// Types text at the prompt that was first taken for commands of Normal mode.
 pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
     text.chars().for_each(|letter| write(model, letter));
     model.wrote_at = Some(at);
@@ -367,13 +368,13 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     send(model, at, text, actions);
 }
 
-/// Keeps the words that stand for a message in the transcript, until the log has the message.
+/// Keeps the short form of a message with long pastes, which the transcript shows once the log has the message.
 pub(super) fn remember_folded(model: &mut Model, text: &str, folded: String) {
     model.pasted.truncate(MOST_PASTED);
     model.pasted.push_front(Pasted { whole: text.to_owned(), folded });
 }
 
-/// The text is a message, whatever it begins with. The history has the command.
+/// Sends the text of the person's own command as a message, even if it begins with `/` or `!`.
 fn send_own(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if !model.agents.shown_id().is_top_level() {
         return model.answer(Look::Error, "your own commands work only with the main agent");
@@ -450,7 +451,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Empties the prompt, else interrupts the turn, else ends the session on the second press.
+/// Empties the prompt, else interrupts the turn. Without either, ends the session on the second press.
 fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut Vec<Action>) {
     let is_running = model.agents.shown().turn.is_running() && !model.agents.shown().turn.interrupted;
     if model.mode == Mode::Command {
@@ -468,12 +469,12 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     }
 }
 
-/// Remaining time for a second Ctrl-C that ends the session.
+/// Returns the time in which a second Ctrl+C ends the session; `None` if there was no first one.
 pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
     model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
 }
 
-/// True if the time for a second Ctrl-C is over.
+/// Forgets the first Ctrl+C once the time for a second one is over. True if it was forgotten.
 pub(super) fn stay(model: &mut Model) -> bool {
     let is_over = leaves_for(model, model.now).is_some_and(|left| left.is_zero());
     if is_over {

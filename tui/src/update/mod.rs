@@ -129,7 +129,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     actions
 }
 
-/// Notifies a person who may be looking elsewhere.
+/// Notifies the person, who may be looking elsewhere.
 fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
     if model.attention.call(model.now) {
         actions.push(Action::Call(reason));
@@ -163,7 +163,7 @@ fn past_whole_second(remaining: Duration) -> Duration {
     if over.is_zero() { Duration::from_secs(1) } else { over }
 }
 
-/// Removes an answer whose time is over. True if the answer was removed.
+/// Removes the answer above the prompt once its time is over. True if it was removed.
 fn end_answer(model: &mut Model) -> bool {
     let now = model.now;
     model.answer.take_if(|answer| answer.left(now).is_zero()).is_some()
@@ -234,7 +234,7 @@ fn tell(model: &Model, actions: &mut Vec<Action>, kind: UserActionKind) {
     actions.push(Action::User(model.agents.shown_id().clone(), kind));
 }
 
-/// Negative for up; `None` if the key does not scroll.
+/// Returns the number of rows by which a command scrolls, negative for up; `None` if the command does not scroll.
 fn scrolled(command: Command, height: u16) -> Option<isize> {
     let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
     Some(match command {

@@ -8,7 +8,7 @@ pub(super) fn open(model: &mut Model) {
     open_list(model, list);
 }
 
-/// Asks about a name that is not known.
+/// Lists models with similar names, for a name that is not known.
 pub(super) fn ask_about(model: &mut Model, name: &str) {
     let list = ModelList::near(&model.start.models, name);
     open_list(model, list);

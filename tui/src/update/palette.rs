@@ -6,13 +6,13 @@ pub(super) fn has_choice(model: &Model) -> bool {
     OfferedCommands::of(model).is_some_and(|offered| offered.choice().is_some())
 }
 
-/// Selects the previous or next row; returns false without a list.
+/// Selects the previous or next row. Returns false if no row is selected.
 pub(super) fn choose(model: &mut Model, down: bool) -> bool {
     let row = OfferedCommands::of(model).and_then(|offered| offered.beside(down));
     row.map(|row| model.palette.choose(row)).is_some()
 }
 
-/// Completes the name of the selected command. True if the command must not run yet.
+/// Completes the name of the selected command. True if Enter must not run the command yet.
 pub(super) fn complete(model: &mut Model) -> bool {
     let completed = OfferedCommands::of(model).and_then(|offered| offered.completed());
     let Some((text, waits)) = completed else { return false };
@@ -22,7 +22,7 @@ pub(super) fn complete(model: &mut Model) -> bool {
     waits
 }
 
-/// Resets the selections of the lists above the prompt after the typed text has changed.
+/// Resets the selections in the lists of commands and of sent messages after the typed text has changed.
 pub(super) fn follow(model: &mut Model) {
     model.palette.follow(model.mode == Mode::Insert && !model.prompt.is_empty());
     if let Some(recall) = &mut model.recall {

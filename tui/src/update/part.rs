@@ -1,4 +1,4 @@
-//! Keys for choosing a part of a change.
+//! Keys for approving a part of a change.
 
 use ipc::path::WirePath;
 
@@ -11,7 +11,7 @@ use crate::message::Action;
 use crate::model::{Areas, Look, Model};
 use crate::moment::UiTime;
 
-/// Opens the page; an earlier choice is kept.
+/// Opens the page on which parts of a change are selected. An earlier selection is kept.
 pub(super) fn begin(model: &mut Model, at: UiTime) {
     let Some(card) = model.cards.front_mut() else { return };
     let Some(params) = card.request.in_part() else { return };
@@ -67,8 +67,8 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// Selects another item. Above the first and below the last, the page is scrolled by `rows`: the lines about the access stand
-/// at its end. The keys for beginning and end always scroll as well.
+/// Moves to another part of the change. Scrolls the page by `rows` instead above the first and below the last part, and
+/// in any case if `by` is more than one part: the lines about access are at the end of the page.
 fn choose(model: &mut Model, by: isize, rows: isize) -> bool {
     let Some(part) = model.cards.front_mut().and_then(|card| card.part.as_mut()) else { return false };
     let scrolls = !part.choose(by) || by.unsigned_abs() > 1;
@@ -79,7 +79,7 @@ fn choose(model: &mut Model, by: isize, rows: isize) -> bool {
     true
 }
 
-/// Approves what is chosen. An approval that does not count yet changes nothing.
+/// Approves the selected parts. Does nothing while the request does not accept an approval yet.
 fn approve(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     let chosen = card.part.as_ref().zip(card.request.in_part());
@@ -89,7 +89,6 @@ fn approve(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     }
 }
 
-/// Opens the text of the selected file in an external editor.
 fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     match card.part.as_ref().and_then(PartPage::text) {
@@ -101,7 +100,7 @@ fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Takes the text of a file from the external editor.
+/// Takes over the text of a file from the external editor.
 pub(super) fn edited(
     model: &mut Model,
     asked: &Asked,
@@ -123,7 +122,6 @@ pub(super) fn edited(
     true
 }
 
-/// Lays out the page again.
 fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let size = size(model);

@@ -1,4 +1,4 @@
-//! Pause of a session while the disk of its log is full.
+//! Pause of a session while the disk with its log is full.
 
 use ipc::id::EventId;
 use ipc::path::WirePath;
@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{Look, Model};
 
-/// Shows that the session waits for disk space, also after another failed attempt.
+/// Shows that the session waits for free disk space. Called again after each failed attempt.
 pub(super) fn paused(
     model: &mut Model,
     path: &WirePath,
@@ -41,7 +41,7 @@ pub(super) fn goes_on(model: &mut Model) {
     model.say(Look::Notice, "the log can be written again: the session continues, and nothing was lost");
 }
 
-/// Asks the engine to try to write the log again; returns true if the session waits for that.
+/// Requests another attempt to write the log. Returns true if the session is paused.
 pub(super) fn retry(model: &Model, actions: &mut Vec<Action>) -> bool {
     if model.paused {
         tell(model, actions, UserActionKind::RetryLog);

@@ -1,4 +1,4 @@
-//! Pictures from the clipboard (Ctrl+V), and from a path that was pasted.
+//! Pictures from the clipboard (Ctrl+V), and from a pasted path.
 
 use ipc::image::Image;
 
@@ -6,7 +6,8 @@ use crate::commands::{Command, KeyMode};
 use crate::message::Action;
 use crate::model::{Dropped, Editor, Look, Mode, Model, path_in};
 
-/// The picture whose path was pasted replaces the path; otherwise the one in the clipboard.
+/// Attaches the picture whose path was pasted, and removes the path from the prompt. Otherwise requests the picture in
+/// the clipboard.
 pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     if let Some(Dropped { text, image }) = model.dropped.take()
         && let Some((before, after)) = model.prompt.text().split_once(&text)
@@ -17,7 +18,7 @@ pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     actions.push(Action::AttachClipboard);
 }
 
-/// For a paste that may be a path.
+/// Requests the picture if a paste is the path of one.
 pub(super) fn pasted(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     model.dropped = None;
     if model.mode == Mode::Insert
@@ -27,7 +28,7 @@ pub(super) fn pasted(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     }
 }
 
-/// Offers a picture that was found.
+/// Offers a picture, found at a pasted path, to be attached.
 pub(super) fn found(model: &mut Model, text: String, image: Image) -> bool {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::PastePicture);
     model.answer(Look::Notice, &format!("{key} attaches this picture instead of its path: {image}"));

@@ -28,7 +28,7 @@ fn choose(model: &mut Model, older: bool) {
     }
 }
 
-/// Ends the search, with the selected message at the prompt if `takes`, else with the former draft.
+/// Ends the search. The prompt gets the selected message if `takes` is true, else the former draft.
 pub(super) fn end(model: &mut Model, takes: bool) {
     let chosen = Recalled::of(model).and_then(|recalled| recalled.chosen_text()).map(str::to_owned);
     let Some(recall) = model.recall.take() else { return };

@@ -1,4 +1,4 @@
-//! Streamed text of a reply, which is parsed once per frame.
+//! Streamed text of a reply, which is parsed as Markdown at most once per frame.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use crate::markdown::{Piece, Source, render};
 use crate::model::{AgentView, Block, Look, Model};
 use crate::moment::UiTime;
 
-/// Minimum time between two parses: the time between two frames.
+/// Minimum time between two parses: the duration of a frame.
 const PACE: Duration = Duration::from_millis(16);
 
-/// Number of unparsed bytes that causes a parse at once.
+/// Number of unparsed bytes that are parsed at once, without waiting.
 const MOST: usize = 64 << 10;
 
 pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
@@ -20,13 +20,13 @@ pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
     }
 }
 
-/// `None` without unparsed text.
+/// Returns the time until an agent's streamed text is parsed; `None` if no text is unparsed.
 fn due_in(view: &AgentView, now: UiTime) -> Option<Duration> {
     let reply = &view.reply;
     reply.waits.then(|| reply.read_at.map_or(Duration::ZERO, |at| PACE.saturating_sub(now.since(at))))
 }
 
-/// Text is parsed at intervals.
+/// Returns the time until the next parse of any agent's text; `None` if no text is unparsed.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
 }
@@ -41,7 +41,7 @@ pub(super) fn read_all(model: &mut Model) -> bool {
     any
 }
 
-/// Finished blocks stay; the rest is parsed again next time.
+/// Parses the streamed text. Finished blocks of Markdown stay; the rest is parsed again next time.
 fn read(view: &mut AgentView, now: UiTime) {
     (view.reply.waits, view.reply.read_at) = (false, Some(now));
     for piece in view.reply.source.finished() {

@@ -1,4 +1,4 @@
-//! Rewind of files and conversation: choose a message, see the consequences, confirm.
+//! Rewind of files and conversation. The person selects a message, sees the consequences, and confirms.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(super) fn open(model: &mut Model) {
     lay(model);
 }
 
-/// Shows everything that changed in a turn that was allowed as a whole, to keep or to undo.
+/// After a turn whose requests were all allowed, shows the changes of the turn, to keep or to undo.
 pub(super) fn turn_over(model: &mut Model, actions: &mut Vec<Action>) {
     let is_of_turn = std::mem::take(&mut model.rewind.is_of_turn);
     let first = model.rewind.end_turn().map(|said| (said.id, said.change));
@@ -130,7 +130,8 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
-/// The consequences must have been read to the end, except for the undo that is offered after an allowed turn.
+/// Executes the rewind. The person must have scrolled to the end of the consequences, except for the undo that is
+/// offered after an allowed turn.
 fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };
@@ -168,7 +169,7 @@ pub(super) fn refused(model: &mut Model) {
     }
 }
 
-/// Removes the reverted messages and changes from the views.
+/// Removes the rewound messages and changes from the views.
 pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let Rewound { target, files, left, error } = rewound;
     model.rewind.can_undo = target.to.is_some();
@@ -253,7 +254,8 @@ fn part(text: &str, look: Look) -> Part {
     Part::new(SafeText::line(text), look)
 }
 
-/// Number, time, later changes of files, and a branch that is no longer the current one.
+/// Returns the list of messages: number, time, later changes of files, and the branch if it is no longer the current
+/// one.
 fn messages(model: &Model) -> Block {
     const ROW: usize = 300;
     let mut parts = vec![part("restore the session to before a message", Look::Heading)];
@@ -280,7 +282,7 @@ fn messages(model: &Model) -> Block {
     Block::of(parts)
 }
 
-/// Everything that changed in a turn, below the consequences of undoing it.
+/// Returns the changes of a turn, below the consequences of undoing them.
 fn whole_turn(model: &Model, preview: &RewindPreview) -> Block {
     let first = model.rewind.turn.unwrap_or_default();
     let changed = model.changes.between(first..model.changes.next());

@@ -1,5 +1,5 @@
-//! Letters in modes where each letter is a command. A single letter executes its command and movements stay movements.
-//! Several letters with one that is not a movement are text, which goes to the prompt.
+//! Letters in modes where each letter is a command. A single letter executes its command. Several letters are text and
+//! go to the prompt, unless all of them are movements.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::moment::UiTime;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// Moves the reader; repeating it does not make text.
+    /// Moves or scrolls; a repeated letter is no text.
     Motion,
-    /// Opens an input line for the following letters.
+    /// Opens an input line for the letters that follow.
     Line,
-    /// Changes the view, and can be undone.
+    /// Changes the view; can be undone.
     View,
-    /// Has other effects; it is delayed until no letter follows.
+    /// Has lasting effects; delayed until no letter can follow in time.
     Beyond,
     Nothing,
 }
 
-/// Handles a key as part of a run of letters. Returns false if the key's command should be executed now. `alone` is
-/// false for a key that was read together with others; its command may only change the view.
+/// Handles a key as one of several letters in quick succession. Returns false if the command of the key must run now.
+/// `alone` is false for a key that was read together with others; its command may only change the view.
 pub(super) fn takes(
     model: &mut Model,
     at: UiTime,
@@ -71,8 +71,8 @@ pub(super) fn takes(
     waits
 }
 
-/// In Normal mode every letter but movements makes a run text; in a view, unbound letters and commands with lasting
-/// effects do.
+/// True if a second letter makes all letters text. In Normal mode every command but movements does; in a view, commands
+/// with lasting effects and unbound letters do.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {
         (KeyMode::Normal, Reach::View) | (_, Reach::Beyond | Reach::Nothing) => true,
@@ -118,7 +118,7 @@ fn reach(command: Option<Command>) -> Reach {
     }
 }
 
-/// Ends a run that is over; returns true if there was one.
+/// Ends a succession of letters whose time is over. Returns true if one has ended.
 pub(super) fn settle(model: &mut Model, now: UiTime, actions: &mut Vec<Action>) -> bool {
     let is_over = model.run.as_ref().is_some_and(|run| run.is_over(now));
     if is_over {
@@ -141,7 +141,7 @@ pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Returns the time until the delayed command is executed.
+/// Returns the time until a delayed command runs; `None` if no command is delayed.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.run.as_ref().filter(|run| run.waits().is_some()).map(|run| run.left(now))
 }

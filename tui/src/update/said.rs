@@ -5,7 +5,7 @@ use crate::model::{AgentView, Block, Fold, Look, Model, Part, SaidBefore};
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Number of lines from which on a message folds.
+/// Minimum number of lines of a message that is folded.
 const LONG_MESSAGE: usize = 20;
 
 pub(super) struct SaidAt {
@@ -32,7 +32,7 @@ pub(super) fn user_said(model: &mut Model, agent: &AgentId, said: SaidAt, text: 
     }
 }
 
-/// As it was at the prompt, with pastes folded, unless output is unfolded.
+/// Shows a message of the user, with long pastes folded as at the prompt.
 fn user_message(
     view: &mut AgentView,
     now: UiTime,

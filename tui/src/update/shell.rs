@@ -1,4 +1,4 @@
-//! `!COMMAND` at the prompt: a shell command of the person, queued like a message while a turn runs.
+//! `!COMMAND` at the prompt: a shell command of the person. Like a message, the command waits while a turn runs.
 
 use super::turns;
 use crate::message::Action;

@@ -68,7 +68,8 @@ pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     lay(model);
 }
 
-/// Adds a line to a field, or moves the caret up or down; returns true if the command does so.
+/// Handles a key in a field with several lines: adds a line, or moves the caret up or down. Returns false for another
+/// command.
 pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     let Some(steps) = steps(model).filter(|steps| steps.takes_lines()) else { return false };
     let Some(editor) = steps.editor_mut() else { return false };
@@ -81,7 +82,7 @@ pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// On failure nothing is lost.
+/// Sends the edited plan. The draft is kept in case the plan is rejected.
 fn save(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     let Some(steps) = card.steps.as_ref().filter(|steps| steps.draft.changes() > 0) else { return };
@@ -105,7 +106,7 @@ pub(super) fn compare(model: &mut Model) {
     set_stage(model, Stage::Versions(Compared::last(versions, revision)));
 }
 
-/// For a comparison in a request.
+/// Handles a key while an approval request shows a comparison of plan versions.
 pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     let Some(command) = model.start.keymap.command(KeyMode::Versions, key) else { return false };
     if command == Command::Back {

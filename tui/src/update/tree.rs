@@ -20,7 +20,7 @@ pub(super) fn show(model: &mut Model, agent: &AgentId) {
     }
 }
 
-/// `places` may be negative.
+/// Shows the agent that is `places` places below in the list, or above if negative.
 pub(super) fn show_beside(model: &mut Model, places: isize) {
     let shown = model.agents.shown_id().clone();
     match beside(model, &shown, places) {
@@ -48,7 +48,8 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// The last agent in that direction if there are fewer; `None` at the end.
+/// Returns the agent that is `places` places below `agent`, or above if negative; at most the last or first one. `None`
+/// if that is `agent` itself.
 fn beside(model: &Model, agent: &AgentId, places: isize) -> Option<AgentId> {
     let listed = listed(model);
     let last = listed.len().saturating_sub(1);
@@ -72,7 +73,7 @@ fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     }
 }
 
-/// `None` if the shown agent accepts messages.
+/// Returns the reason why the shown agent accepts no messages; `None` if it accepts them.
 pub(super) fn takes_nothing(model: &Model) -> Option<String> {
     let agent = model.agents.shown_id();
     model.agents.shown().ended?;

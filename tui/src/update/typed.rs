@@ -58,7 +58,7 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
     }
 }
 
-/// True if the argument is valid.
+/// Executes a command. Returns false if the argument is invalid.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
         (Command::Net, Some(words)) => net(model, words, actions),
@@ -118,7 +118,7 @@ fn diff(model: &mut Model, by_step: bool) {
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Asks about a name that is not known. Without a name, lists the known models.
+/// Changes the model. Lists similar models for an unknown name, and all known models without a name.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
         None => models::open(model),
@@ -163,7 +163,7 @@ fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Removes quotes that a hint added.
+/// Allows or revokes writing to a path. Removes quotes that a hint put around the path.
 fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let path = unquoted(path);
     if !allows {
@@ -173,7 +173,7 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Allows a unix socket of another program, or no longer.
+/// Allows or revokes a Unix socket of another program.
 fn socket(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let path = unquoted(path);
     if !allows {
@@ -188,7 +188,8 @@ fn unquoted(path: &str) -> WirePath {
     quoted.unwrap_or(path).into()
 }
 
-/// Tells the person that access is revoked for all agents of the session. True if the shown agent is the first one.
+/// Tells the person that access is revoked for all agents of the session, unless the main agent is shown. True if the
+/// main agent is shown.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
@@ -212,7 +213,7 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetMode { mode }));
 }
 
-/// From `ask` to `auto`, and from other modes to `ask`. A pending change counts as made.
+/// Changes the approval mode from `ask` to `auto`, and from other modes to `ask`. A pending change counts as made.
 pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
     let session = &model.agents.shown().session;
     let now = match session.pending {

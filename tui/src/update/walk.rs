@@ -1,4 +1,4 @@
-//! Keys that walk through the transcript, and that open the row to which they led.
+//! Keys that go through the transcript, and that open the message or output at which they stop.
 
 use ipc::id::AgentId;
 
@@ -6,7 +6,7 @@ use super::tree;
 use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Found, Mode, Model, Stop, Unfolded};
 
-/// Goes to the next or previous message or output, and says how to go on from there.
+/// Goes to the next or previous message or output, and shows which keys go further.
 pub(super) fn by(model: &mut Model, command: Command) {
     let down = matches!(command, Command::NextMessage | Command::NextOutput);
     let is_message = matches!(command, Command::PreviousMessage | Command::NextMessage);
@@ -20,7 +20,8 @@ pub(super) fn by(model: &mut Model, command: Command) {
     });
 }
 
-/// As a page, or the sub-agent of the row. False without a visible marked row.
+/// Opens the marked message or output as a page, or the sub-agent of the marked row. Returns false if no marked block
+/// is visible.
 pub(super) fn open(model: &mut Model) -> bool {
     let Some(marked) = model.agents.shown().transcript.marked(size(model)) else { return false };
     if let Some(agent) = agent_of(model, marked) {
@@ -34,7 +35,7 @@ pub(super) fn open(model: &mut Model) -> bool {
     true
 }
 
-/// Without a marked row that can be folded, folds the output of all tools.
+/// Folds or unfolds the marked block, or the output of all tools if no such block is marked.
 pub(super) fn fold_output(model: &mut Model) {
     let size = size(model);
     let transcript = &mut model.agents.shown_mut().transcript;
@@ -55,7 +56,7 @@ pub(super) fn size(model: &Model) -> (u16, u16) {
     (area.width, area.height)
 }
 
-/// The number of the stop, and the keys that lead further.
+/// Returns the number of the message or output, and the keys that go further.
 fn on(model: &Model, Found { number, of }: Found, stop: Stop) -> String {
     let mode = if model.mode == Mode::Insert { KeyMode::Insert } else { KeyMode::Normal };
     let key = |command| model.start.keymap.hint(mode, command);
@@ -74,7 +75,7 @@ fn on(model: &Model, Found { number, of }: Found, stop: Stop) -> String {
     std::iter::once(format!("{noun} {number} of {of}")).chain(hints).collect()
 }
 
-/// Returns the running sub-agent whose row is a block of the shown transcript.
+/// Returns the running sub-agent whose row is a given block of the shown transcript; `None` for another block.
 fn agent_of(model: &Model, block: usize) -> Option<AgentId> {
     let shown = model.agents.shown_id();
     let mut rows = model.agents.each().filter_map(|(agent, view)| Some((agent, view.row.as_ref()?)));

@@ -2,8 +2,8 @@ use ratatui::layout::Rect;
 
 use crate::model::{Model, tasks_beside, tree};
 
-/// The column beside the transcript: agents above, below them a plan's steps or the task list. A part without content
-/// has no rows.
+/// Areas of the pane beside the transcript: agents above, and a plan's steps or the task list below. A part without
+/// content has no rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,
@@ -11,7 +11,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Agents get half of the rows, and those that the steps do not need.
+    /// Divides the pane. Agents get half of the rows, and the rows that the steps do not need.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
         let is_beside = tree::columns(model, model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
@@ -30,7 +30,7 @@ impl Beside {
     }
 }
 
-/// For a part that wants `wanted` rows while the others want `others`.
+/// Returns the number of rows for a part that needs `wanted` rows, while the other part needs `others`.
 fn fair(wanted: u16, others: u16, room: u16) -> u16 {
     wanted.min(room.div_ceil(2).max(room.saturating_sub(others)))
 }

@@ -1,7 +1,8 @@
-//! Contrast of every pair of text and background that the themes produce, in exact colours and among the 256.
+//! Tests that each pair of text and background colours of the themes has enough contrast, in exact colours and in the
+//! 256 colours.
 //!
-//! The terminal's own background is assumed black or #1e1e1e for the dark theme, white or #fafafa for the light one,
-//! and any of these for high contrast.
+//! The terminal's background is assumed to be black or #1e1e1e for the dark theme, white or #fafafa for the light
+//! theme, and any of these for high contrast.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -53,7 +54,7 @@ const GROUNDS: [Ground; 7] = [
     Ground::RemovedWords,
 ];
 
-/// WCAG 2.2, relative luminance.
+/// Relative luminance of a colour, as defined by WCAG 2.2.
 fn luminance(colour: Color) -> f64 {
     let [red, green, blue] = exact(colour).unwrap_or_else(|| panic!("{colour:?}")).map(|value| {
         let value = f64::from(value) / 255.0;
@@ -67,7 +68,7 @@ fn contrast(one: Color, other: Color) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Every style of a theme, with words about it.
+/// Returns every style of a theme with a description.
 fn styles(theme: Theme) -> Vec<(String, Style)> {
     let mut styles = vec![
         ("dim".to_owned(), theme.dim()),

@@ -51,7 +51,8 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Returns the column of the descriptions: one for all commands, if it leaves half of a narrow screen to them.
+/// Returns the column at which the descriptions begin. On a narrow screen, it leaves at least half of the width to
+/// them, or is [`ABOUT_NARROW`].
 fn abouts<'a>(width: u16, typed: impl Iterator<Item = &'a str>) -> u16 {
     if width >= NARROW {
         return ABOUT;
@@ -63,7 +64,7 @@ fn abouts<'a>(width: u16, typed: impl Iterator<Item = &'a str>) -> u16 {
     if behind <= width / 2 { behind.max(ABOUT_NARROW) } else { ABOUT_NARROW }
 }
 
-/// Returns the mark of a list with hidden rows: `↓ 7 more`.
+/// Returns the last row of a list with hidden rows: `↓ 7 more`.
 fn more(above: usize, below: usize) -> String {
     match (above, below) {
         (above, 0) => format!("↑ {above} more"),

@@ -7,7 +7,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{LogRow, Look, Model, Unfolded, log_rows, plan_rows};
 use crate::text::SafeText;
 
-/// Column of an event's kind.
+/// Column at which the kind of an event begins.
 const KIND: u16 = 12;
 
 const DATA: u16 = 36;

@@ -33,13 +33,13 @@ use pane::Pane;
 pub use picker::pick;
 use theme::Theme;
 
-/// Passed to [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
+/// Facts about a drawn frame, passed to [`Msg::Drawn`](crate::Msg::Drawn) once the terminal shows the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub(crate) card: Option<u64>,
-    /// True if the frame shows the request's text, not only its title.
+    /// True if the frame shows the text of the approval request, not only the title.
     pub(crate) whole: bool,
-    /// Revision of the request's displayed text, if the last row of this text is visible.
+    /// Revision of the approval request's text; `None` unless the last row of the text is visible.
     pub(crate) to_end: Option<u64>,
     /// True if the frame contains code that has not been highlighted.
     pub(crate) plain: bool,
@@ -107,7 +107,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     shown
 }
 
-/// True if the rows contain code that has not been highlighted.
+/// Draws the transcript. True if it shows code that has not been highlighted.
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
@@ -120,7 +120,7 @@ fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     visible.iter().any(|row| row.block.parts.iter().any(Part::is_plain))
 }
 
-/// The required size, and the key that denies a request.
+/// Draws one line on a screen that is too small: the required size, and the key that denies an open request.
 fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let screen = frame.area();
     let mut pane = Pane::new(frame.buffer_mut(), Rect { height: screen.height.min(1), ..screen });

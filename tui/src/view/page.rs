@@ -1,4 +1,4 @@
-//! Answer to a command, drawn as a page or above the prompt.
+//! Answer to a command, on a page or above the prompt.
 
 use ratatui::style::Style;
 
@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Model, Part, Unfolded, plan_rows};
 use crate::text::SafeText;
 
-/// The last row shows key hints. True if the page contains code that has not been highlighted.
+/// Draws the page, with key hints in the last row. True if the page contains code that has not been highlighted.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let sheet = &model.page;
     let height = plan_rows(pane.height());

@@ -1,10 +1,10 @@
-//! Colours of each theme: few tones, each as exact values and as one of the 256 colours that most terminals have.
+//! Colours of each theme: exact values, and their replacements among the 256 colours that most terminals have.
 
 use ratatui::style::{Color, Style};
 
 use crate::start::{Colour, ThemeName};
 
-/// A colour in red, green and blue values, and the one of the 256 that replaces it.
+/// Exact colour, and its replacement among the 256 colours of terminals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shade {
     exact: Color,
@@ -21,17 +21,17 @@ impl Shade {
     }
 }
 
-/// Text and background colours with a contrast of at least 4.5:1 (WCAG 2.2), or 7:1 in the high-contrast theme.
+/// Text and background colours with a contrast of at least 4.5:1 (WCAG 2.2); 7:1 in the high-contrast theme.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     text: Shade,
     ground: Shade,
-    /// Colours of the terminal's palette. Never bold: some terminals draw bold black as grey.
+    /// Text and background among the terminal's sixteen colours. Never bold: some terminals draw bold black as grey.
     sixteen: (Color, Color),
 }
 
 impl Pair {
-    /// In exact colours or in the nearest of the 256.
+    /// Returns the style with exact colours or their replacements among the 256.
     pub(super) const fn toned(self, colour: Colour) -> Style {
         Style::new().fg(self.text.of(colour)).bg(self.ground.of(colour))
     }
@@ -41,7 +41,7 @@ impl Pair {
     }
 }
 
-/// Colours of the kinds of text in code. Each is readable on the backgrounds of code, and of added and removed lines.
+/// Colours of the kinds of text in code. All are readable on the backgrounds of code and of added and removed lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inks {
     pub comment: Shade,
@@ -54,7 +54,7 @@ pub(super) struct Inks {
 /// Colours of text on the terminal's own background.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tints {
-    /// Secondary text. Terminals draw faint text too differently to rely on it.
+    /// Colour of secondary text. Faint text is no substitute: terminals draw it too differently.
     pub quiet: Shade,
     pub accent: Shade,
     pub calm: Shade,
@@ -75,7 +75,7 @@ pub(super) struct Pairs {
     pub planner: Pair,
     pub code: Pair,
     pub inks: Inks,
-    /// `None` if all text has the terminal's own colour.
+    /// Colours of text on the terminal's own background; `None` if all text has the terminal's own colour.
     pub tints: Option<Tints>,
 }
 
@@ -89,7 +89,7 @@ impl Pairs {
     }
 }
 
-/// From red, green and blue values, and the number among the 256.
+/// Creates a colour from its 24-bit RGB value and the number of its replacement among the 256.
 const fn shade(exact: u32, indexed: u8) -> Shade {
     Shade { exact: Color::from_u32(exact), indexed: Color::Indexed(indexed) }
 }
@@ -97,12 +97,12 @@ const fn shade(exact: u32, indexed: u8) -> Shade {
 const BLACK: Shade = shade(0, 16);
 const WHITE: Shade = shade(0x00ff_ffff, 231);
 
-/// In exact colours and in the nearest of the sixteen.
+/// Creates a pair with replacements among the sixteen colours.
 const fn pair(text: Shade, ground: Shade, sixteen: (Color, Color)) -> Pair {
     Pair { text, ground, sixteen }
 }
 
-/// For a theme that does not use the sixteen colours.
+/// Creates a pair for a theme that does not use the sixteen colours.
 const fn exactly(text: Shade, ground: Shade) -> Pair {
     Pair { text, ground, sixteen: (Color::Reset, Color::Reset) }
 }

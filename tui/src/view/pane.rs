@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::text::{Clusters, SafeStr};
 
-/// Area of the screen. Only safe text can be drawn, and only within the area.
+/// Area of the screen. Only text of the safe types can be drawn, and only within the area.
 pub(super) struct Pane<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
@@ -38,7 +38,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Clips at the right; returns the column after the text.
+    /// Draws text, clipped at the right edge. Returns the column after the text.
     pub(super) fn put<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
         let text = text.into();
         let mut x = x;
@@ -61,7 +61,7 @@ impl<'a> Pane<'a> {
         x
     }
 
-    /// Like [`put`](Self::put), but text that does not fit ends with `…`.
+    /// Like [`put`](Self::put), but a text that does not fit ends with `…`.
     pub(super) fn put_cut<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
         let text = text.into();
         let room = self.area.width.saturating_sub(x);
@@ -98,8 +98,8 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Reverses columns of a row, as a selection: without their colours, which would make patches of it. Escapes, which are
-    /// reversed themselves, are underlined.
+    /// Draws columns of a row as selected: reversed, without their colours, which would make patches of the selection.
+    /// Escapes are reversed already and become underlined.
     pub(super) fn reverse(&mut self, columns: Range<u16>, y: u16) {
         for x in columns.start..columns.end.min(self.area.width) {
             let at = (self.area.x + x, self.area.y + y);
@@ -123,7 +123,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Returns the position on the screen; `None` outside the area.
+    /// Converts a position in the area to one on the screen; `None` outside the area.
     pub(super) fn on_screen(&self, (x, y): (u16, u16)) -> Option<(u16, u16)> {
         (x < self.area.width && y < self.area.height).then(|| (self.area.x + x, self.area.y + y))
     }

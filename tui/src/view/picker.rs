@@ -45,7 +45,7 @@ pub fn pick(picker: &Picker, frame: &mut Frame<'_>) {
     }
 }
 
-/// Returns the position of the caret.
+/// Draws the typed filter. Returns the position of the caret.
 fn typed(picker: &Picker, pane: &mut Pane<'_>, theme: Theme) -> (u16, u16) {
     pane.put(0, 1, ">", theme.strong());
     let end = pane.put(2, 1, SafeText::line(&picker.typed).all(), Style::new());

@@ -1,4 +1,4 @@
-//! View of a plan, and its steps below the list of agents.
+//! View of a plan, and the list of its steps in the pane beside the transcript.
 
 use ratatui::style::Style;
 
@@ -13,7 +13,7 @@ use crate::text::{Clusters, SafeText};
 /// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
-/// Draws the view; the last row shows key hints.
+/// Draws the view of a plan, with key hints in the last row.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let sheet = model.versions.as_ref().map_or(&model.plan_sheet, |compared| &compared.sheet);
     let rows = plan_rows(pane.height());

@@ -1,4 +1,4 @@
-//! Prompt, and the rows above it.
+//! Prompt, and the rows directly above it.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Shape, Written, is_recalling};
 use crate::text::{Clusters, SafeStr, SafeText};
 
-/// Maximum number of hidden rows that are counted.
+/// Maximum number of rows below the screen that are counted.
 const MOST_BELOW: usize = 999;
 
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
@@ -33,7 +33,7 @@ pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: The
     changed(model, pane, x, theme);
 }
 
-/// At the right end of the line, if it fits after column `from`.
+/// Draws the summary of the changes at the right end of the row, if it fits after column `from`.
 fn changed(model: &Model, pane: &mut Pane<'_>, from: u16, theme: Theme) {
     let Some(summary) = model.changes.summary().filter(|_| model.mode != Mode::Page) else { return };
     let text = SafeText::line(&format!(" {summary} · :diff "));
@@ -128,7 +128,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     format!("{rows}{more} {lines} below{key}")
 }
 
-/// Returns the caret's position on the screen.
+/// Draws the prompt or the command line. Returns the caret's position; `None` if keys write nothing here.
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
@@ -152,7 +152,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     caret.filter(|_| writes)
 }
 
-/// Returns the caret's position on the screen.
+/// Draws an editor's text after a mark. Returns the caret's position on the screen; `None` outside the area.
 pub(super) fn marked(
     pane: &mut Pane<'_>,
     (x, y): (u16, u16),

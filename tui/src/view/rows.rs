@@ -1,4 +1,4 @@
-//! Drawing of a block's rows, in transcripts and requests.
+//! Drawing of a block's rows, in transcripts and approval requests.
 
 use ratatui::style::Style;
 
@@ -9,10 +9,10 @@ use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, MEASURE, Part};
 use crate::text::{Clusters, Row, SafeText, Styled};
 
-/// Column after the background of code, which ends where prose does, after a gutter of two columns.
+/// Column after the background of code. The background ends at the maximum width of prose, and begins after two
+/// columns.
 const CODE: u16 = 2 + MEASURE;
 
-/// Draws one row of a block, with its marks in a separate style.
 pub(super) fn draw(
     pane: &mut Pane<'_>,
     y: u16,
@@ -44,7 +44,7 @@ pub(super) fn draw(
     }
 }
 
-/// Draws a row of text whose parts have different tones.
+/// Draws a row of text, each piece in the style of its tone.
 fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &Styled, row: Row, look: Look, theme: Theme) {
     let mut x = x;
     let style = theme.row(look);
@@ -56,7 +56,7 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &Styled, row: Row, look:
     }
 }
 
-/// Code between backticks has its own style, even over several rows.
+/// Draws a row with code between backticks in the style of code. Code may begin in an earlier row.
 fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &SafeText, row: Row, theme: Theme) {
     let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let before = text.as_str().get(line..row.start).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Status bar, one row: mode · activity · approval mode · network · tokens of the turn and of the session, and more if there is
-//! room.
+//! Status bar, one row: mode, activity, approval mode, network, tokens of the turn and of the session, and more if
+//! there is room.
 //!
 //! ```text
-//!  INSERT  EXECUTE · ask · net off · ↑12.3k ↓1.2k/↑40.1k ↓2.2k · read-only · claude-opus-5-5 · 4% context · $0.15 · project · main
+//! INSERT  EXECUTE · ask · net off · ↑12.3k ↓1.2k/↑40.1k ↓2.2k · read-only · claude-opus-5-5 · 4% context · $0.15 · project · main
 //! ```
 
 use ipc::path::WirePath;
@@ -16,8 +16,8 @@ use crate::model::{Mode, Model, Pending, access};
 use crate::start::StatusWords;
 use crate::text::{Clusters, SafeText};
 
-/// A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always shown, unless the
-/// settings hide usual values.
+/// Draws the bar. A narrow bar abbreviates words, but keeps the mode, the activity, the approval mode, the network and
+/// the tokens. The settings may hide usual values.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
@@ -51,10 +51,10 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     further(model, pane, x, theme);
 }
 
-/// Texts: mode, activity, approval mode, network, tokens of the turn and of the session.
+/// Texts of the bar: mode, activity, approval mode, network, tokens.
 type StatusRow = [String; 5];
 
-/// In the longest form that fits; true for the short form.
+/// Returns the longest form that fits. True if this is the short form.
 fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     let (turn, all) = accounts(model);
     let counts = [(tokens(&turn), tokens(&all)), (sum(&turn), tokens(&all)), (sum(&turn), sum(&all))];
@@ -72,7 +72,7 @@ fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     (row, true)
 }
 
-/// `is_named` shows a host of the list, not only the number of hosts.
+/// Returns the long form. If `is_named` is true, names the first host of a list instead of the number of hosts.
 fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let word = if is_named { named } else { word };
@@ -90,7 +90,7 @@ fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow
     [name.to_owned(), activity, mode, net, counts]
 }
 
-/// Such as ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
+/// Returns the short form, such as ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
 fn short(model: &Model, asked: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match &session.pending {
@@ -144,13 +144,13 @@ fn named(net: &Network) -> String {
     }
 }
 
-/// With `between` columns between the texts.
+/// Returns the width of the texts in columns, with `between` columns between two texts.
 fn columns(row: &StatusRow, between: usize) -> usize {
     let texts: usize = row.iter().map(|text| text.chars().count()).sum();
     texts + 1 + between * (row.len() - 2)
 }
 
-/// Draws, up to the first that does not fit: sandbox and access, model, used context, cost, directory, branch.
+/// Draws sandbox and access, model, used context, cost, directory and branch, up to the first that does not fit.
 fn further(model: &Model, pane: &mut Pane<'_>, mut x: u16, theme: Theme) {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);

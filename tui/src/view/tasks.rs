@@ -7,7 +7,6 @@ use crate::model::{Model, counted_tasks, open_tasks, task_line, tasks_beside};
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
-/// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
 pub(super) fn row(model: &Model, pane: &mut Pane<'_>, theme: Theme) {

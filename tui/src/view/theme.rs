@@ -1,7 +1,7 @@
 //! Colours and emphasis for each [`Colour`] and each [`ThemeName`].
 //!
-//! The terminal's background may not be the one that a theme assumes, so text in requests and denials is bold, or has a
-//! [`Pair`] of text and background colours of its own.
+//! The terminal's background may differ from the background that a theme assumes. So text in approval requests and
+//! denials is bold, or has a [`Pair`] of text and background colours.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -15,11 +15,11 @@ pub(super) struct Theme {
     colour: Colour,
     name: ThemeName,
     pairs: &'static Pairs,
-    /// Colours of text on the terminal's own background, if the theme has some and fits it.
+    /// Colours of text on the terminal's own background; `None` if the theme has none, or is not meant for this
+    /// background.
     tints: Option<&'static Tints>,
 }
 
-/// The terminal's sixteen colours in order of their numbers.
 const SIXTEEN: [Color; 16] = [
     Color::Black,
     Color::Red,
@@ -53,7 +53,7 @@ pub(super) fn exact(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// True for a colour that is invisible on a black or on a white terminal.
+/// True for a colour that is hardly visible on a black or on a white background.
 fn is_extreme(colour: Color) -> bool {
     exact(colour).is_some_and(|of| of.iter().all(|part| *part < 64) || of.iter().all(|part| *part > 192))
 }
@@ -64,7 +64,7 @@ fn are_alike(one: Color, other: Color) -> bool {
     one.iter().zip(&other).map(|(one, other)| u32::from(one.abs_diff(*other))).sum::<u32>() < 150
 }
 
-/// Returns black or white, whichever is easier to read on the colour.
+/// Returns black or white, whichever is easier to read on a background.
 const fn on(background: Color) -> Color {
     match background {
         Color::Black
@@ -119,7 +119,7 @@ impl Theme {
         self.without_faint(style)
     }
 
-    /// `row` is the style of the whole row.
+    /// Returns the style of a piece of text in a row whose own style is `row`.
     pub(super) fn toned(self, row: Style, look: Look, tone: Tone) -> Style {
         // Interrupted text has a single style.
         if look == Look::Void {
@@ -155,8 +155,8 @@ impl Theme {
         style.add_modifier(emphasis)
     }
 
-    /// Keeps `row` if the text would be unreadable, and for plain black or white text, which may equal the terminal's
-    /// background.
+    /// Returns the style for colours that a command's output chose. Returns `row` if the text would be unreadable, and
+    /// for plain black or white text, which may equal the terminal's background.
     fn chosen(self, row: Style, text: Option<Hue>, background: Option<Hue>) -> Style {
         let [text, background] = [text, background].map(|hue| hue.and_then(|hue| self.colour(hue)));
         let own = [Color::Black, Color::White, Color::Gray].map(Some);
@@ -184,7 +184,8 @@ impl Theme {
         }
     }
 
-    /// The sixteen colours are too bright for whole lines.
+    /// Returns the style on the background of a changed or highlighted line. With sixteen colours, only the sign of a
+    /// line has a background: the colours are too bright for whole lines.
     fn on(self, row: Style, look: Look, ground: Ground) -> Style {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
@@ -207,7 +208,7 @@ impl Theme {
         }
     }
 
-    /// Returns the style of secondary text. Requests do not use it: some terminals draw it too faint to read.
+    /// Style of secondary text. Approval requests do not use it: some terminals draw it too faint to read.
     pub(super) fn dim(self) -> Style {
         let faint = Style::new().add_modifier(Modifier::DIM);
         if self.has_tones() && self.tints.is_some() {
@@ -263,7 +264,7 @@ impl Theme {
         self.loud(self.pairs.danger)
     }
 
-    /// True if the theme has tones of its own, in exact colours or among the 256.
+    /// True if the terminal can show the theme's own colours, exactly or among the 256.
     const fn has_tones(self) -> bool {
         matches!(self.colour, Colour::Indexed | Colour::Exact)
     }
