@@ -16,7 +16,7 @@ struct CallMembers<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// Returns the ids of a reply's tool calls, in order; an empty id for one that is not a string.
+/// Returns the ids of a reply's tool calls, in order. An id that is not a string is returned as an empty one.
 pub fn calls_of(blocks: &[Box<RawValue>]) -> Vec<ToolUseId> {
     // A block that does not parse is not a call.
     let members = blocks.iter().map(|block| serde_json::from_str(block.get()).unwrap_or_default());

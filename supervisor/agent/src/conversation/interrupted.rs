@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AssistantBlock, ContentBlock};
 
-/// A block of a reply that was interrupted: complete, or the text so far of the incomplete last block.
+/// A block of an interrupted reply: a complete one, or the text that had arrived of the incomplete last one.
 #[derive(Clone, Copy, Debug)]
 pub enum Interrupted<'a> {
     Closed(&'a AssistantBlock),
@@ -36,9 +36,9 @@ struct Text<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Text,
-    /// Sent back if a text follows anywhere later in the reply.
+    /// A block that is sent back if a text follows anywhere later in the reply.
     Kept,
-    /// Reasoning, which is sent back only if its message follows directly.
+    /// Reasoning. It is sent back only if a complete text follows directly.
     LeadsOn,
     Dropped,
 }

@@ -1,7 +1,7 @@
 //! Options of a request to the model.
 
 /// Options of all requests in one context. Fixed until the next context: a change of effort or thinking invalidates the
-/// messages that the provider has cached (WIRE R8).
+/// messages that the provider has cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestOptions {
     /// Amount of work that the model puts into a reply; `None` for the model's default.
@@ -12,18 +12,18 @@ pub struct RequestOptions {
     pub temperature: Option<Temperature>,
 }
 
-/// Amount of work that a model puts into a reply (WIRE 0.4). Not every model has every level.
+/// Amount of work that a model puts into a reply. Not every model has every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Low,
     Medium,
     High,
-    /// Some models reject this level.
+    /// A level that some models reject.
     Xhigh,
     Max,
 }
 
-/// The model's thinking before it answers.
+/// Setting of the model's thinking before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thinking {
     #[default]
@@ -51,10 +51,10 @@ pub enum ThinkingDisplay {
 /// Time for which the provider caches tools and system prompt. Messages are always cached for five minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheLifetime {
-    /// Long enough for runs without a person, whose requests follow each other closely.
+    /// Enough for runs without a person: their requests follow each other closely.
     #[default]
     FiveMinutes,
-    /// Long enough for a person who reads between two turns. More expensive to write.
+    /// Enough for a person who reads between two turns. Writing to the cache costs more.
     OneHour,
 }
 
@@ -87,7 +87,7 @@ impl ThinkingDisplay {
 }
 
 impl Temperature {
-    /// Returns `None` for NaN and for a value outside of 0 to 2; no API accepts more.
+    /// Returns the temperature; `None` for NaN, and for a value outside of 0 to 2: no API accepts more.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=2.0).contains(&value).then_some(Self(value))
     }

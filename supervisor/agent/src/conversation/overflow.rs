@@ -102,7 +102,7 @@ impl ProviderError {
         KINDS.iter().any(|kind| self.kind == *kind || message.contains(kind)) || row(&message).is_some()
     }
 
-    /// Returns the size of the window in tokens, if the message names it.
+    /// Returns the window's size in tokens that the error's message names; `None` if it names none.
     pub fn named_window(&self) -> Option<u64> {
         let message = self.message.to_lowercase();
         let number = match row(&message)? {

@@ -1,4 +1,4 @@
-//! The delay before the next attempt of a failed request, computed without I/O (WIRE E2, E3).
+//! The delay before the next attempt of a failed request, computed without I/O.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct Tried {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GiveUp {
-    /// Another attempt would fail in the same way.
+    /// The request is not retryable: another attempt would fail in the same way.
     #[error("another attempt would fail the same way")]
     Pointless,
     #[error("given up after {0} attempts")]

@@ -18,12 +18,12 @@ pub struct ModelRequest {
     pub model: String,
     /// The system prompt, fixed for an agent's life.
     pub system: Arc<str>,
-    /// Fixed for an agent's life.
+    /// Tools that the model may call, fixed for an agent's life.
     pub tools: Arc<[ToolDefinition]>,
     pub messages: Vec<Arc<Message>>,
     /// Maximum number of tokens of the reply.
     pub max_tokens: u32,
-    /// Fixed while the model is the same.
+    /// Options of the request, fixed while the model is the same.
     pub options: RequestOptions,
 }
 
@@ -143,11 +143,11 @@ pub struct ProviderError {
     pub code: Option<ErrorCode>,
     pub status: Option<u16>,
     pub request_id: Option<Box<str>>,
-    /// True if the same request may be sent again (WIRE E2).
+    /// True if the same request may be sent again.
     pub retryable: bool,
-    /// Delay before the next attempt that the provider requests (WIRE E3).
+    /// Delay that the provider requests before the next attempt; `None` if it requests none.
     pub retry_after: Option<Duration>,
-    /// The part of the conversation that made the provider reject the request.
+    /// The part of the conversation for which the provider rejected the request; `None` if the error names no part.
     pub blames: Option<LeftOut>,
 }
 
@@ -206,7 +206,7 @@ impl ProviderError {
         })
     }
 
-    /// True if the message names a model. With status 404 it means that the server lacks the requested model.
+    /// True if the message contains the word "model". With status 404, the server then lacks the requested model.
     pub fn lacks_model(&self) -> bool {
         self.message.to_lowercase().contains("model")
     }

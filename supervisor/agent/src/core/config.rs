@@ -23,11 +23,11 @@ pub struct AgentConfig {
     /// Prices of the model, if known.
     pub prices: Option<Prices>,
     pub window: Window,
-    /// Facts about the agent's surroundings, which each of its contexts describes.
+    /// Facts about the agent's surroundings. Each context of the agent begins with them.
     pub surroundings: PromptEnvironment,
     pub limits: RunLimits,
     pub fails_when_denied: bool,
-    /// Check of a task's last reply; `None` if it need not fit a schema.
+    /// Check of a task's last reply; `None` if the reply need not fit a schema.
     pub answer: Option<Arc<dyn AnswerCheck>>,
     pub backoff: Box<dyn Backoff>,
     /// Access that needs no approval, with host paths.
@@ -51,9 +51,9 @@ impl AgentConfig {
 pub struct TreeLimits {
     /// Maximum number of levels below the first agent.
     pub depth: u32,
-    /// Maximum number of sub-agents of one level that work at a time. Others wait.
+    /// Maximum number of sub-agents on one level that work at the same time. Others wait.
     pub at_once: u32,
-    /// Maximum number of sub-agents per turn of the user's.
+    /// Maximum number of sub-agents that all agents of the session start in one turn of the user.
     pub per_turn: u32,
 }
 

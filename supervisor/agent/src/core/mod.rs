@@ -1,15 +1,15 @@
 //! The agent core: one agent's loop as a pure state machine.
 //!
-//! [`Agent::handle`] takes an [`Input`] and returns [`Effect`]s, which the driver executes in order. There is no I/O,
+//! [`Agent::handle`] takes an [`Input`] and returns [`Effect`]s. The driver executes them in order. There is no I/O,
 //! clock or randomness, so that every run can be replayed.
 //!
-//! The agent passes inputs to four machines, which decide: `conversation`, `rights`, `turn` and `calls`. The fields of
-//! a machine are private to its folder; machines exchange values. `turns` and `working` connect them.
+//! The agent passes inputs to four machines that decide: `conversation`, `rights`, `turn` and `calls`. The fields of a
+//! machine are private to its folder; machines exchange values. `turns` and `working` connect them.
 //!
 //! Invariants:
 //! * a context is append-only: one that is too long is replaced by a new one that begins with a summary;
-//! * every `tool_use` has exactly one result in the next user message (WIRE R4), before anything else is sent;
-//! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
+//! * every `tool_use` has exactly one result in the next user message, before anything else is sent;
+//! * a tool call is logged before it is dispatched, and dispatched only from a complete reply;
 //! * actions beyond the agent's access run only after an explicit approval of the exact effect;
 //! * events of a request, call or timer that is not awaited are ignored.
 

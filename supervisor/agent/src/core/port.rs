@@ -42,7 +42,7 @@ pub struct ContextItem {
 pub struct ReadyWorker {
     pub generation: Generation,
     pub pid: u32,
-    /// Sandbox tier of the worker, which determines the paths that tool calls see.
+    /// Sandbox tier of the worker. It determines the paths that tool calls see.
     pub tier: Tier,
     /// SHA-256 of the worker's access.
     pub rights_digest: String,
@@ -80,9 +80,10 @@ pub struct HostQuestionId {
 /// A host that is not on the list of allowed hosts, and to which a running command connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAsked {
-    /// Id of the question, which is answered once, with [`Effect::AnswerHost`].
+    /// Id of the question. [`Effect::AnswerHost`] answers it once.
     pub id: HostQuestionId,
-    /// Call of the one-shot worker that asks; `None` for the main worker, which may serve several calls.
+    /// Call of the one-shot worker that asks. `None` for the agent's standing worker, because it may serve several
+    /// calls.
     pub call: Option<CallId>,
     /// Id of the command's process, from which the connecting process descends.
     pub process: u32,
@@ -94,7 +95,7 @@ pub struct HostAsked {
 /// A question of an MCP server to the person, during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormAsked {
-    /// Id of the question, never used again. It is answered once, with [`Effect::AnswerForm`].
+    /// Id of the question, never used again. [`Effect::AnswerForm`] answers it once.
     pub id: u64,
     pub call: CallId,
     /// Text of the MCP server for the person.
@@ -108,14 +109,14 @@ pub struct NewAgent {
     pub spawn: SpawnAgent,
     /// The access of the sub-agent, with host paths and without a private temp directory.
     pub rights: Rights,
-    /// The approved part of the access, which the parent itself does not have.
+    /// The approved part of the access: the parent itself does not have it.
     pub grant: Grant,
     pub purpose: Purpose,
 }
 
 #[derive(Clone, Debug)]
 pub enum Purpose {
-    /// Carries out a task with the parent's activity.
+    /// A sub-agent that carries out a task. Like its parent, it plans or executes.
     Task(Activity),
     Planner(Box<Planning>),
     Executor(Arc<Execution>),
@@ -159,7 +160,7 @@ pub enum Input {
         outcome: CallOutcome,
         duration_ms: u64,
     },
-    /// Progress of an open call, before every input that may end the call early.
+    /// Progress of an open call. The driver sends it before every input that may end the call early.
     Progress {
         call: CallId,
         progress: CallProgress,
@@ -216,7 +217,7 @@ pub enum Input {
         call: CallId,
         report: Box<SubAgentResult>,
     },
-    /// The access of a parent, or of its parents, was reduced, and with it this agent's.
+    /// The access of the agent's parent, or of an agent above that one, was reduced, and with it the agent's own.
     Narrowed {
         /// The remaining access, with host paths.
         rights: Rights,
@@ -256,7 +257,7 @@ pub enum Effect {
         /// Maximum cost of the request, for the budget.
         estimate: Estimate,
     },
-    /// Ends a request, whose events are ignored from now on.
+    /// Cancels a request. Its events are ignored from now on.
     CancelStream(RequestId),
     Dispatch {
         call: CallId,

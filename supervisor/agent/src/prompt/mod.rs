@@ -1,7 +1,7 @@
 //! The system prompts.
 //!
 //! The system prompt is fixed, byte for byte, for an agent's life: the prompt cache and the provider's prefix check
-//! depend on it (WIRE §0.2). Everything that varies comes as context with the first user message.
+//! depend on it. Everything that varies comes as context with the first user message.
 
 mod environment;
 
@@ -103,7 +103,7 @@ mod tests {
     use gate::activity::Activity;
     use gate::tools::{Registry, ToolDefinition as Tool};
 
-    /// Maximum bytes of system prompt and tools, with which every request begins; from PERF.md.
+    /// Maximum bytes of system prompt and tools. Every request begins with them.
     const MAX_PREFIX: usize = 12 << 10;
 
     #[test]

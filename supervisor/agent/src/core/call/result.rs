@@ -17,7 +17,7 @@ pub(in crate::core) struct CallResult {
     pub(in crate::core) images: Vec<Image>,
     /// The changes of files that the worker reported, or the reason why they are left out.
     pub(in crate::core) diffs: Result<Vec<FileDiff>, LeftOut>,
-    /// Sentence about the denial that caused the result.
+    /// Sentence about the denial that caused the result; `None` if no denial did.
     pub(in crate::core) denial: Option<String>,
     /// End of the content that explains the denials. Front ends leave it out: they show the denials themselves.
     pub(in crate::core) explanation: Option<String>,

@@ -57,7 +57,7 @@ pub(in crate::core) struct Case {
 const MOST: usize = 64;
 
 impl Calls {
-    /// Asks about a command. No worker prepares it, because the command is executed as the model wrote it.
+    /// Asks about a command. No worker has to prepare it, because the command is executed as the model wrote it.
     pub(super) fn ask_for_command(
         &mut self,
         call: CallId,
@@ -626,7 +626,7 @@ impl Calls {
         );
     }
 
-    /// Approves all changes of a shared request. Returns that of `call`; the others wait for their turn.
+    /// Approves all changes of a shared request. Returns the change of `call`; the others wait for their turn.
     fn approve_together(
         &mut self,
         call: CallId,

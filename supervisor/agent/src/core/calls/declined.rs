@@ -1,7 +1,8 @@
-//! Denials that the person did not lift.
+//! Denials about which the person was asked, and which the person did not lift.
 //!
-//! A command that succeeds without the denied access may try it again in each run, such as telemetry or a cache in the
-//! home directory. The person is asked about it once in a session. A command that fails is asked about each time.
+//! A command may try a denied access again in each run, and succeed without it: telemetry, for example, or a cache in
+//! the home directory. The person is asked about such an access once in a session. A command that fails is asked about
+//! each time.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::path::WirePath;
@@ -22,7 +23,7 @@ struct DeclinedAttempt {
 }
 
 impl Declined {
-    /// Records a denial that the person did not lift. For a write it covers the whole path of the grant.
+    /// Records a denial that the person did not lift. The record of a denied write covers the whole path in `grant`.
     pub(super) fn add(&mut self, denial: &Denial, grant: &Grant) {
         if self.covers(denial) {
             return;

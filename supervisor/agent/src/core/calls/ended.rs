@@ -33,7 +33,7 @@ use crate::core::{Effect, EndReason, ServedOutcome};
 /// Tokens that are reserved for the text around a result and the note at its cut.
 const AROUND: u64 = 50;
 
-/// The advice in a shortened result that has none of its own.
+/// The advice in a shortened result whose tool has no advice of its own.
 const ELSE: &str = "ask for less at once";
 
 /// The text for the model after the person did not lift a denial.
@@ -45,9 +45,9 @@ const EMPTY: &str = "(the answer of the tool is empty)";
 /// The end of a call, as its worker, server or sub-agent reported it.
 #[derive(Debug)]
 pub(in crate::core) enum CallEnd {
-    /// From the agent's standing worker.
+    /// Outcome from the agent's standing worker.
     OfWorker(CallOutcome),
-    /// From a one-shot worker; `Err` if the outcome is unknown.
+    /// Outcome from a one-shot worker; `Err` if the outcome is unknown.
     OfOneShot(Result<CallOutcome, String>),
     OfServer(ServedOutcome),
     OfAgent(Box<SubAgentResult>),
@@ -68,7 +68,7 @@ impl CallEnd {
     }
 }
 
-/// The pictures of a result: those that fit into the conversation, and for each other one the reason.
+/// The pictures of a result that fit into the conversation, and for each other picture the reason why it does not fit.
 #[derive(Debug, Default)]
 pub(in crate::core) struct Pictures {
     pub(in crate::core) shown: Vec<Image>,
@@ -477,7 +477,7 @@ impl Calls {
         self.finish_call(call, result, observed, bounds, out);
     }
 
-    /// Ends every call with the turn, so that each has its result before the next request (WIRE R4).
+    /// Ends every call with the turn, so that each has its result before the next request.
     pub(in crate::core) fn interrupt(&mut self, reason: EndReason, bounds: Bounds<'_>, out: &mut Outbox) {
         let why = Interruption::of(reason);
         self.withdraw("the turn was ended", &why.sentence(None), bounds, out);
@@ -567,7 +567,7 @@ impl Calls {
     }
 }
 
-/// Returns the result of a call without a worker, and the observer of its end.
+/// Returns the result of a call without a worker, and the component that observed its end.
 fn served_result(
     served: &ServedCall,
     outcome: ServedOutcome,

@@ -1,4 +1,5 @@
-//! Questions about hosts that are not on the list of allowed hosts, for which connections of the running command wait.
+//! Questions about hosts that are not on the list of allowed hosts. Connections of the running command wait for the
+//! answer.
 //!
 //! No other question comes from a confined process. An approval is valid for one name and port, and only for the
 //! command's worker until the command has ended.
@@ -23,7 +24,8 @@ const ENDED: &str = "the command has ended";
 #[derive(Debug, Default)]
 pub(super) struct HeldHosts {
     open: BTreeMap<ApprovalId, HeldHost>,
-    /// Hosts that were allowed for the session. They join the list when no command runs: a change ends open calls.
+    /// Hosts that were allowed for the session. They join the list of allowed hosts when no command runs, because a
+    /// change of that list ends open calls.
     allowed: Vec<HostRule>,
 }
 

@@ -98,7 +98,7 @@ pub(super) const MODE_CHANGED: &str = "interrupted: the approval mode changed";
 pub(super) const NOTHING_APPROVED: Interruption =
     Interruption::because(": the approval mode is deny now; the call was ended");
 
-/// The reason for the end of a call with the network, which the person has turned off.
+/// The reason for the end of a call with the network after the person has turned the network off.
 pub(super) const NETWORK_OFF: Interruption =
     Interruption::because(": the user turned the network off; the call was ended");
 

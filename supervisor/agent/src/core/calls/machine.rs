@@ -83,7 +83,7 @@ pub(in crate::core) enum After {
 pub(in crate::core) enum Begun {
     /// All possible calls have begun.
     All,
-    /// This call sets the agent's list of tasks, which the agent has to store before other calls begin.
+    /// This call sets the agent's list of tasks. The agent has to store the list before other calls begin.
     Listed(CallId, Vec<ListedTask>),
 }
 
@@ -132,7 +132,7 @@ impl Calls {
         }
     }
 
-    /// Continues the numbers of calls and approvals after these.
+    /// Sets the last ids of a call and of an approval. Later ids follow these.
     pub(in crate::core) const fn restore(&mut self, call: CallId, approval: ApprovalId) {
         (self.last_call, self.last_approval) = (call, approval);
     }

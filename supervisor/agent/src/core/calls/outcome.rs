@@ -17,11 +17,11 @@ use super::machine::Bounds;
 use crate::core::call::{CallResult, Denials};
 use crate::core::outbox::Outbox;
 
-/// The hint after a denial in a command that declared that it only reads.
+/// The hint after a denial in a command that the model called with access `read`.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. \
     If it has to do more, leave access out.)";
 
-/// The hint after a denial in a command that declared that it only reads, where the model can ask for more access.
+/// The hint after a denial in a command that the model called with access `read`, if it can ask for write access.
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
 /// The hint that the model can ask for write access.
@@ -127,8 +127,8 @@ impl Reading<'_> {
     }
 
     /// Returns the offer to run a denied command again with more access; `None` if no denial is worth a question, or
-    /// the person cannot be asked. After a success only denials of grade `Proved` count, and only those that the person
-    /// has not declined before.
+    /// the person cannot be asked. After a success only certain denials (grade `Proved`) count, and only those that the
+    /// person has not declined before.
     fn offer(&self, command: &ShellExec, exit: CommandExit, denials: &[Denial]) -> Option<Box<Offer>> {
         // A command that was killed or ran out of time may have failed for that reason alone.
         let given = self.given.as_ref().filter(|_| matches!(exit, CommandExit::Code(_)))?;
@@ -139,8 +139,8 @@ impl Reading<'_> {
         self.bounds.rights.seen().offer(command, denials, given).map(Box::new)
     }
 
-    /// Returns the text about denials of a command that exited with 0: its denied writes, which look successful, and
-    /// the denial that the person is asked about.
+    /// Returns the text about denials of a command that exited with 0. They are its denied writes, because it looks as
+    /// if they succeeded, and the denial that the person is asked about.
     fn despite_success(&self, command: &ShellExec, denials: &[Denial], offer: Option<&Offer>) -> String {
         let standing = self.standing;
         let is_told = |denial: &&Denial| {
@@ -222,7 +222,7 @@ pub(super) fn explained(
     CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
 }
 
-/// Logs the denials of a result. Those of the policy and the broker are the supervisor's own observations.
+/// Logs the denials of a result. The log names the supervisor as observer of those by the policy or the broker.
 pub(super) fn log_denials(call: CallId, result: &mut CallResult, out: &mut Outbox) {
     let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
     for denial in list {

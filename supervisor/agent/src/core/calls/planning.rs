@@ -73,7 +73,8 @@ impl Planner {
         Ok(Draft { author, markdown, plan })
     }
 
-    /// Returns the access that a plan gets now. The flag is true if the plan asks for the network and does not get it.
+    /// Returns the access that a plan gets now. The `bool` is true if the plan asks for the network and does not get
+    /// it.
     pub(super) fn rights_of(
         &self,
         plan: &Plan,
@@ -168,8 +169,8 @@ impl Planner {
         Some((told, unexecuted))
     }
 
-    /// Removes access that the person withdraws from the session or from every approval. Returns true if a plan could
-    /// have given it.
+    /// Lowers the limit of plans after the person reduced the session's access. Returns true if `change` concerns the
+    /// limit.
     pub(super) fn take_back(&mut self, change: &Change) -> bool {
         let ceiling = &mut self.planning.ceiling;
         match change {

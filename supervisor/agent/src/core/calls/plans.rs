@@ -400,7 +400,8 @@ impl Calls {
         }
     }
 
-    /// Requests the files that changed in the project since the last report, to record them for the reported step.
+    /// Requests the list of files that changed in the project since the last report. They are recorded for this
+    /// report's step.
     fn look(&mut self, claim: MadeUp, out: &mut Outbox) {
         let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
         let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
@@ -409,7 +410,7 @@ impl Calls {
         self.slots.open_as(call, Open::Looking(Box::new(claim)));
     }
 
-    /// Handles the answer with the changed files, then judges the report.
+    /// Handles the list of changed files, then judges the executor's report.
     pub(super) fn on_looked(
         &mut self,
         claim: MadeUp,

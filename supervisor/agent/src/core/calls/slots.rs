@@ -1,7 +1,7 @@
 //! The tool calls of one turn. Each gets exactly one result, and all results go back in the order of the calls.
 //!
-//! Calls begin in order. A call that needs an approval is open alone, so that a person decides on the state that will
-//! exist then.
+//! Calls begin in order. A call that needs an approval is open alone, so that no other call changes what the person
+//! decides on.
 
 mod changes;
 
@@ -67,7 +67,7 @@ pub(super) struct FirstRun {
     pub(super) observed: Observation,
 }
 
-/// The duration of a call, and the observer of its end.
+/// The duration of a call, and the component that observed its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
     pub(super) duration_ms: u64,
@@ -119,7 +119,7 @@ pub(super) struct Asking {
     pub(super) subject: Subject,
 }
 
-/// An approved call, which a one-shot worker carries out once the approval is in the log.
+/// An approved call. A one-shot worker carries it out once the approval is in the log.
 #[derive(Clone, Debug)]
 pub(super) struct Committing {
     pub(super) tool: ToolCall,
@@ -131,7 +131,7 @@ pub(super) struct Committing {
 }
 
 impl Open {
-    /// True if the call is a command, whose output arrives in pieces.
+    /// True if the call is a command: its output arrives in pieces.
     pub(super) fn prints(&self) -> bool {
         match self {
             Self::Serving(tool) => matches!(tool, ToolCall::ShellExec(_)),

@@ -1,8 +1,8 @@
 //! Replaces a context that is too long by a new one that begins with a summary.
 //!
-//! The model writes the summary at the end of the conversation, which the provider has cached. If that fails, the model
-//! gets a shortened record of the conversation; if that fails, too, the new context contains what is known without the
-//! model. The same reply is never summarised twice.
+//! The model writes the summary at the end of the conversation, because the provider has cached the conversation. If
+//! that fails, the model gets a shortened record of the conversation; if that fails, too, the new context contains what
+//! is known without the model. The same reply is never summarised twice.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub(in crate::core) enum AfterSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Mended {
     Summary(AfterSummary),
-    /// The same request is sent without the interrupted reply, which the provider rejects.
+    /// The same request is sent without the interrupted reply: the provider rejects that reply.
     WithoutInterrupted,
     /// A summary may make the context short enough for the provider.
     Shortened,
@@ -88,7 +88,8 @@ impl Conversation {
         self.compaction.underway.is_some()
     }
 
-    /// Handles the user's request for a summary. Returns true if it begins now, and not before the next request.
+    /// Handles the user's request for a summary. Returns true if the summary begins now, false if it waits or is not
+    /// needed.
     pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
         match phase {
             Phase::Closed => false,
@@ -231,7 +232,7 @@ impl Conversation {
         if self.can_shorten() { Mended::Shortened } else { Mended::Nothing }
     }
 
-    /// Returns the next request: for a reply, or for a summary, which is not a part of the history.
+    /// Returns the next request: for a reply or a summary. The request for a summary is not a part of the history.
     pub(in crate::core) fn asked(&mut self, out: &mut Outbox) -> Asked {
         let Some(compacting) = self.compaction.underway else {
             return Asked { messages: self.history.messages(), max_tokens: self.budget.reply() };
@@ -275,7 +276,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a failed request for a summary. Returns `None` if it was none, or if no other one would succeed.
+    /// Handles a failed request. Returns `None` if it was not for a summary, or if a request in another form would
+    /// fail, too.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,
@@ -365,7 +367,7 @@ fn is_refused(error: &ProviderError) -> bool {
     matches!(error.status, Some(400 | 422)) && !is_too_long(error)
 }
 
-/// True if the conversation has too many tokens (WIRE R12) or bytes (WIRE E1) for the provider.
+/// True if the conversation has too many tokens or bytes for the provider.
 pub(in crate::core) fn is_too_long(error: &ProviderError) -> bool {
     error.is_context_overflow() || error.status == Some(413)
 }

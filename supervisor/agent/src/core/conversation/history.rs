@@ -29,7 +29,7 @@ pub(in crate::core) struct History {
     /// Number of blocks at the beginning that are from Bailiwick: surroundings, instructions, a summary.
     opening: usize,
     summarised: bool,
-    /// Tokens of the first prompt in the context; 0 before its reply.
+    /// Tokens of the first prompt in the context; 0 until the model has replied to it.
     began_with: u64,
     replies: u32,
     /// Position of an interrupted reply that no provider has accepted yet: its message, and its first block there.
@@ -134,7 +134,8 @@ impl History {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
 
-    /// Appends blocks of the user. Joins messages of one role like the API (WIRE R3), which keeps the prefix the same.
+    /// Appends blocks of the user. Joins neighbouring messages of one role, as the API does: the cached prefix stays
+    /// the same.
     pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {
@@ -144,7 +145,7 @@ impl History {
         }
     }
 
-    /// Appends blocks of the model. The provider may count less than was estimated, if the server shortens messages.
+    /// Appends a reply of the model, and takes over the provider's count of tokens if there is one.
     pub(in crate::core) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
         // The model has replied, so that the provider has accepted the interrupted reply.
         self.interrupted = None;
@@ -172,7 +173,7 @@ impl History {
         self.interrupted = Some(place);
     }
 
-    /// Removes the interrupted reply, which the provider rejects. Returns false if there is none.
+    /// Removes the interrupted reply after the provider has rejected it. Returns false if there is none.
     pub(super) fn drop_interrupted(&mut self) -> bool {
         let Some((message, block)) = self.interrupted.take() else { return false };
         let Some(Message::Assistant(blocks)) = self.messages.get_mut(message).map(Arc::make_mut) else {

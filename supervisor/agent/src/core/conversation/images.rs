@@ -9,7 +9,7 @@ const FEW_IMAGES: usize = 20;
 /// Maximum side of a picture in pixels, in a request with more than [`FEW_IMAGES`].
 const SMALL_SIDE: u32 = 2000;
 
-/// Maximum bytes of all pictures: 20 MiB in base64, which leaves a third of a request (WIRE R2) for words.
+/// Maximum bytes of all pictures: 20 MiB in base64. A third of the largest request, 32 MB, is left for text.
 const MAX_BYTES: usize = 15 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) enum Full {
 }
 
 impl Images {
-    /// Returns the count of a conversation without pictures. `by_model` is true if the model sees pictures.
+    /// Returns the counter for a conversation without pictures. `by_model` is true if the model sees pictures.
     pub(super) fn seen(by_model: bool) -> Self {
         Self { blind: !by_model, ..Self::default() }
     }

@@ -69,7 +69,7 @@ impl Conversation {
         }
     }
 
-    /// Adds the events that are about to be logged to the facts for a summary without the model.
+    /// Reads the events that are about to be logged. Facts in them serve for a summary without the model.
     pub(in crate::core) fn read(&mut self, out: &mut Outbox) {
         for event in out.unread() {
             self.ledger.see(event, &self.project);
@@ -115,7 +115,7 @@ impl Conversation {
         self.budget.reply()
     }
 
-    /// Returns the estimated tokens for the remaining results, with space for a summary after them.
+    /// Returns the estimated tokens that are left for results if a summary must fit after them.
     pub(in crate::core) fn room_for_results(&self) -> u64 {
         self.budget.results_after(self.history.tokens().saturating_add(self.unsaid.tokens()))
     }
@@ -142,7 +142,7 @@ impl Conversation {
         self.unsaid.has_words()
     }
 
-    /// Adds information to the beginning of the next message, which the model needs to understand the rest.
+    /// Adds information that the model needs to understand the next message, at the message's beginning.
     pub(in crate::core) fn note(&mut self, text: String) {
         self.unsaid.add_first(ContextItem { source: OURS.to_owned(), text });
     }
@@ -177,7 +177,7 @@ impl Conversation {
         }
     }
 
-    /// Adds context and new words of the user to the user's message, after the results (WIRE R4).
+    /// Adds context and new words of the user to the user's message, after the results.
     pub(in crate::core) fn say_what_waits(&mut self, out: &mut Outbox) {
         let is_first = self.history.is_empty();
         let mut blocks = Vec::new();
@@ -234,7 +234,7 @@ impl Conversation {
         self.history.push_interrupted(echo);
     }
 
-    /// Removes the interrupted reply, which the provider rejects. Returns false if there is none.
+    /// Removes the interrupted reply after the provider has rejected it. Returns false if there is none.
     pub(in crate::core) fn drop_interrupted(&mut self) -> bool {
         self.history.drop_interrupted()
     }
@@ -259,7 +259,7 @@ impl Conversation {
         had_replies
     }
 
-    /// Handles the user's request for an empty context, which is only possible between turns.
+    /// Handles the user's request for an empty context. Between turns only.
     pub(in crate::core) fn on_clear(
         &mut self,
         phase: Phase,

@@ -1,7 +1,7 @@
 //! A conversation as text, for a context that does not contain it.
 //!
 //! Every line is quoted, so that tool output cannot look like a heading or the user's words. Thinking is left out: a
-//! provider accepts it only in its own place (WIRE §0.2).
+//! provider accepts it only in its own place.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<RecordEntry> {
     messages.iter().flat_map(of_message).collect()
 }
 
-/// Returns the number of omitted entries, and the last ones that fit together. The first of these may be shortened.
+/// Returns the number of omitted entries, and the last entries that fit into `budget`. The first of these may be
+/// shortened.
 pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>) {
     let mut left = budget;
     let mut kept = Vec::new();
@@ -82,7 +83,7 @@ pub(super) fn both_ends(entries: &[RecordEntry], budget: u64, longest: u64) -> S
     parts.concat()
 }
 
-/// Returns the number of parts that fit, and subtracts their tokens from `left`.
+/// Returns the number of parts that fit into `left` tokens, and subtracts their tokens.
 fn fitting<'a>(parts: impl Iterator<Item = &'a String>, left: &mut u64) -> usize {
     let fits = |part: &&String| left.checked_sub(tokens(part)).map(|rest| *left = rest).is_some();
     parts.take_while(fits).count()

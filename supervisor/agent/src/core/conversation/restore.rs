@@ -45,8 +45,8 @@ struct Reader {
 }
 
 impl Conversation {
-    /// Restores the conversation from its events: `all`, and `standing`, those that no rewind took back. A new context
-    /// contains no thinking of the old one.
+    /// Restores the conversation from `all` its events, and from `standing`, the events that no rewind took back. A new
+    /// context contains no thinking of the old one.
     pub(in crate::core) fn restore(
         &mut self,
         all: &[&EventKind],
@@ -71,7 +71,8 @@ impl Conversation {
         }
     }
 
-    /// Restores the conversation after a rewind from the valid events. Returns the change of the task list for the log.
+    /// Restores the conversation from the events that no rewind took back. Returns the change of the task list for the
+    /// log.
     pub(in crate::core) fn rewind(&mut self, standing: &[&EventKind]) -> Option<EventKind> {
         self.take_past(standing);
         // The model is not told about an interruption that the rewind takes back.
@@ -134,8 +135,8 @@ impl Counted for SessionEvent {
     }
 }
 
-/// Returns the valid events: without those that a rewind of the conversation took back, unless it was undone. Events
-/// about the model are always valid.
+/// Returns the valid events: without those that a rewind took back, unless that rewind was itself undone. Events about
+/// the model are always valid.
 pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
     let mut standing: Vec<&T> = Vec::new();
     let mut taken_back = Vec::new();
@@ -248,7 +249,7 @@ impl Reader {
         }
     }
 
-    /// Adds the results, one for every call (WIRE R4), then the user's words.
+    /// Adds the results, one for every call, then the user's words.
     fn flush(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let mut results = std::mem::take(&mut self.results);
@@ -282,7 +283,7 @@ impl Reader {
     }
 }
 
-/// Returns the id of a block that is a tool call.
+/// Returns the id of a block that is a tool call; `None` for any other block.
 fn tool_use(block: &RawValue) -> Option<ToolUseId> {
     #[derive(Deserialize)]
     struct RestoredBlock {

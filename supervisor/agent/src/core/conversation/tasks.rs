@@ -37,7 +37,8 @@ impl Tasks {
         }
     }
 
-    /// Returns the open tasks as text for a new context, which lacks the calls that set them; `None` if none is open.
+    /// Returns the open tasks as text; `None` if none is open. A new context needs it: the calls that set the list are
+    /// gone.
     pub(super) fn told(&self) -> Option<String> {
         let list = TasksUpdated { call: None, tasks: self.list.clone() };
         list.is_open().then(|| {

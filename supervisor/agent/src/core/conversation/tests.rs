@@ -41,7 +41,7 @@ fn logged(out: &mut Outbox) -> Vec<String> {
     out.take().into_iter().map(name).collect()
 }
 
-/// Returns a conversation with one reply, whose prompt had this many tokens.
+/// Returns a conversation with one reply. The provider counted `tokens` for the prompt of that reply.
 fn answered(window: u64, tokens: u64) -> (Conversation, Outbox) {
     let (mut conversation, mut out) = (conversation(window), Outbox::default());
     conversation.hear(said("do it"));

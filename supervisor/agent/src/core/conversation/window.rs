@@ -86,7 +86,7 @@ impl Budget {
         self.context.saturating_sub(kept)
     }
 
-    /// Returns the maximum tokens of the next result, if so many results share what is left.
+    /// Returns the maximum tokens of the next result, if `results` results share `left` tokens.
     pub(in crate::core) fn share(left: u64, results: u64) -> u64 {
         (left / results.max(1)).max(LEAST_RESULT)
     }
@@ -104,7 +104,7 @@ impl Budget {
         self.compact_at() / 8
     }
 
-    /// Returns the maximum tokens of a user's message, which has to fit after a summary and `context`.
+    /// Returns the maximum tokens of a user's message. It has to fit behind a summary and `context`.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)
@@ -117,7 +117,7 @@ pub(in crate::core) fn tokens(text: &str) -> u64 {
     (ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2)) as u64
 }
 
-/// Returns the estimated bytes of a text that are this many tokens.
+/// Returns the estimated number of bytes at the beginning of a text that `budget` tokens have.
 pub(in crate::core) fn bytes(text: &str, budget: u64) -> usize {
     let (length, whole) = (text.len() as u128, u128::from(tokens(text)));
     let share = length * u128::from(budget) / whole.max(1);

@@ -139,7 +139,7 @@ impl Execution {
         each.collect()
     }
 
-    /// Returns number and step of the first one that is neither completed nor skipped.
+    /// Returns the first step that is neither completed nor skipped, with its number; `None` if there is none.
     fn first_open(&self) -> Option<(u32, &Step)> {
         (1..)
             .zip(&self.steps)

@@ -153,8 +153,8 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// Returns a change and the time at which it takes effect; `None` if that is later, when a worker is ready or the
-    /// turn ends. More access waits for the end of a turn with access of its own.
+    /// Returns a change that takes effect now, with the way in which it does. Returns `None` if the change waits until
+    /// a worker is ready or the turn ends. More access waits for the end of a turn with access of its own.
     pub(in crate::core) fn due(&mut self, change: Change, out: &mut Outbox) -> Option<(Change, Due)> {
         let Some(after) = &mut self.access_after else { return self.due_now(change) };
         let (kind, mode_after) = (after.kind, after.mode);
@@ -180,7 +180,7 @@ impl RightsState {
         self.defer(change).map(|change| (change, Due::Now))
     }
 
-    /// True for a mode that does not make the project writable: it ends the access of the turn.
+    /// True if the change is to a mode in which the project is not writable. Such a change ends the access of the turn.
     fn takes_yes_back(&self, change: &Change) -> bool {
         match change {
             Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),

@@ -94,7 +94,7 @@ enum Any {
     Served(u64, usize),
 }
 
-/// An approval of a part of a file's change: another text, or every hunk, which is invalid because it is not a part.
+/// An approval of a part of a file's change: another text, or every hunk. Every hunk is invalid because it is no part.
 fn in_part(is_edited: bool) -> ReviewDecision {
     let path: WirePath = "/p/x".into();
     let file = if is_edited {
@@ -213,7 +213,7 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
-/// Replaces the token count of a reply: with too low a count, the conversation would outgrow its window.
+/// Replaces the token count of a reply by a plausible one: with a low count, the conversation would outgrow its window.
 fn counted(mut input: Input, prompt: u64) -> Input {
     if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
         *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };

@@ -1,4 +1,4 @@
-//! Tests of errors that name a part of the conversation: the request is sent again without that part (WIRE Z3).
+//! Tests of errors that name a part of the conversation: the request is sent again without that part.
 
 use insta::assert_snapshot;
 use protocol::event::LeftOut;

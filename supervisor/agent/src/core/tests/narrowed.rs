@@ -1,4 +1,4 @@
-//! Tests of a server that names a smaller window than the configured one: the conversation continues in it (WIRE Z4).
+//! Tests of a server that names a smaller window than the configured one: the conversation continues in it.
 
 use ipc::id::EventId;
 use protocol::event::{CompactionCause, EventKind, ObservedBy, SessionEvent, TokenUsage};
@@ -16,7 +16,7 @@ fn assumed() -> AgentConfig {
     AgentConfig { window: Window::new(128_000), max_tokens: 16_000, ..config() }
 }
 
-/// An agent with long results, which the provider does not count, and whose last request was rejected with these words.
+/// An agent with long results. The provider counts no tokens, and rejected the last request with these words.
 fn refused(words: &str) -> Script {
     let mut script = Script::with(assumed());
     script.user("go");

@@ -1,4 +1,4 @@
-//! Tests of commands with exit code 0 and denials: the person is asked once, and only for the grade `Proved`.
+//! Tests of commands with exit code 0 and denials: the person is asked once, and only about certain denials.
 
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};

@@ -170,7 +170,7 @@ fn calls(message: &Message) -> Vec<String> {
         .collect()
 }
 
-/// Checks that a request is valid by WIRE R3, R4 and R5.
+/// Checks that the API accepts a request: roles alternate, results follow their calls directly, and no text is empty.
 fn assert_acceptable(request: &ModelRequest) {
     let messages = &request.messages;
     assert!(matches!(*messages[0], Message::User(_)), "{messages:?}");

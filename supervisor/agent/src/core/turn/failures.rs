@@ -28,7 +28,7 @@ impl Turn {
     }
 
     /// Returns the part of the conversation that an error names. `None` if a part was left out before: each request is
-    /// changed once (WIRE Z3).
+    /// changed once.
     pub(in crate::core) fn blamed(&self, error: &ProviderError) -> Option<LeftOut> {
         error.blames.filter(|_| self.run.left_out.is_none())
     }
@@ -65,7 +65,7 @@ impl Turn {
         }
     }
 
-    /// True once until the next reply: a new context may help if the conversation is too long.
+    /// Returns true the first time after a reply. A new context may help then if the conversation is too long.
     pub(in crate::core) const fn takes_overflow(&mut self) -> bool {
         !std::mem::replace(&mut self.run.overflowed, true)
     }

@@ -1,6 +1,6 @@
 //! Detects a model that repeats itself: the model is told, and if it goes on, the run ends.
 //!
-//! A step is the calls of a reply with their results. A changed result, as while waiting, makes it a different step.
+//! A step is the calls of a reply with their results. The same calls with other results are a different step.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -303,7 +303,7 @@ impl Turn {
         matches!(self.state, TurnState::BackingOff { timer, .. } if timer == fired)
     }
 
-    /// Returns results as blocks for the model, in the order of the calls (WIRE R4).
+    /// Returns results as blocks for the model, in the order of the calls.
     pub(in crate::core) fn take_results(
         &mut self,
         results: Vec<(Option<ToolUseId>, CallResult)>,

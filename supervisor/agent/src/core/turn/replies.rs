@@ -1,4 +1,4 @@
-//! Complete and interrupted replies: the blocks that are kept, and the next step (WIRE, "Stop reasons").
+//! Complete and interrupted replies: the blocks that are kept, and the next step.
 
 use gate::tools::ToolUseError;
 use protocol::event::{AssistantMessage, EventKind, NoticeCode, TokenUsage};
@@ -121,7 +121,7 @@ impl Turn {
         Kept { echo: Some(echo), then: then(self) }
     }
 
-    /// Returns the next step after a complete reply. Its calls run, whatever stop reason the server gives (WIRE Z5).
+    /// Returns the next step after a complete reply. Its calls run, whatever stop reason the server gives.
     fn after_whole(&mut self, calls: Vec<ToolUse>, is_silent: bool) -> Replied {
         self.forget_trouble();
         if !calls.is_empty() {
@@ -155,7 +155,7 @@ impl Turn {
         Replied::Step(None)
     }
 
-    /// Returns the next step after a reply that was cut: the model is told.
+    /// Returns the next step after a reply that was cut at the token limit: the model is told of the cut.
     fn after_cut(&mut self, limit: u32, calls: &str) -> Replied {
         self.run.in_a_row.cuts = self.run.in_a_row.cuts.saturating_add(1);
         let cuts = self.run.in_a_row.cuts;
@@ -260,7 +260,8 @@ impl Turn {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Completes the provider's token count of an interrupted reply by an estimate. `prompt` is that of the prompt.
+    /// Completes the provider's token count of an interrupted reply by an estimate. `prompt` is the estimate for the
+    /// prompt.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };
@@ -299,7 +300,8 @@ impl Turn {
 }
 
 impl Whole {
-    /// Returns the error for a reply that cannot be answered, as some gateways send; `None` for any other reply.
+    /// Returns the error for a reply that cannot be answered; `None` for any other reply. Some gateways send such
+    /// replies.
     pub(in crate::core) fn fault(&self) -> Option<ProviderError> {
         let twins = "the provider sent a reply with two tool calls of the same id";
         self.reply.has_twin_calls().then(|| ProviderError::new("invalid_response", twins).retryable())

@@ -9,7 +9,7 @@ use crate::conversation::{AssistantBlock, ContentBlock, Interrupted, echo_of_int
 use crate::core::call::ToolUse;
 use crate::core::conversation::tokens;
 
-/// Maximum number of characters of the model's reason for a request.
+/// Maximum number of characters of the model's reason for a request for approval.
 const MAX_CLAIM: usize = 600;
 
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl ModelReply {
         parts.into_values().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n")
     }
 
-    /// True if two tool calls have the same id: such a reply cannot be answered (WIRE R4).
+    /// True if two tool calls have the same id: such a reply cannot be answered.
     pub(super) fn has_twin_calls(&self) -> bool {
         let mut seen = BTreeSet::new();
         self.closed.values().any(|block| match &block.content {
@@ -87,8 +87,7 @@ impl ModelReply {
         self.closed.values().filter_map(name).collect()
     }
 
-    /// Returns the blocks that are sent back to the model, and the calls. Empty text, which the API rejects, is left
-    /// out (WIRE R5).
+    /// Returns the blocks that are sent back to the model, and the calls. Leaves empty text out: the API rejects it.
     pub(super) fn complete(&self) -> (Vec<Box<RawValue>>, Vec<ToolUse>) {
         let (mut echo, mut calls) = (Vec::new(), Vec::new());
         let mut said = None;
@@ -108,7 +107,7 @@ impl ModelReply {
         (echo, calls)
     }
 
-    /// Returns the blocks of a reply that was cut at its limit that are sent back: up to the last text before the first
+    /// Returns the blocks that are sent back after a reply was cut at its limit: up to the last text before the first
     /// tool call. Calls that never ran have no result, and a message must not end with thinking.
     pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
         let mut kept: Vec<_> = self
@@ -123,7 +122,7 @@ impl ModelReply {
     }
 }
 
-/// Returns the model's text as its reason for a request, shortened; `None` for an empty text.
+/// Returns the model's text as its reason for a request for approval, shortened; `None` for an empty text.
 fn claim(text: &str) -> Option<String> {
     let text = text.trim();
     let mut bounded: String = text.chars().take(MAX_CLAIM).collect();

@@ -1,4 +1,4 @@
-//! Detects a tool call that a model wrote as text, in a form that its server did not parse (WIRE Z5).
+//! Detects a tool call that a model wrote as text, in a form that its server did not parse.
 //!
 //! Such a text is never run: an answer may quote a call. A reply counts as a call if all of it, or its end, is a call
 //! of a tool that the agent has. The model is told once; a second such reply in a row ends the run.

@@ -3,7 +3,7 @@
 /// Maximum number of bytes before a code block that can introduce a call.
 const LONGEST_LEAD: usize = 600;
 
-/// Words in an explanation, after which a code block is no call.
+/// Words of an explanation. A code block after them is not taken for a call.
 const EXPLAINING: [&str; 17] = [
     "looks like",
     "look like",

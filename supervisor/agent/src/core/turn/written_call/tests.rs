@@ -2,7 +2,7 @@ use super::find;
 
 const TOOLS: [&str; 4] = ["read_file", "shell_exec", "write_file", "list_directory"];
 
-/// Calls as text, each after the model, server or client that writes them so.
+/// Calls as text. The label of each names the model, server or client that writes calls in this form.
 const CALLS: &[(&str, &str)] = &[
     (
         "Hermes, Qwen",
