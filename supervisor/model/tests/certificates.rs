@@ -4,7 +4,7 @@ use std::process::Command;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use secrecy::SecretString;
 
-/// Variable that marks the test's child process, which finds no authorities.
+/// Variable that marks the test's child process. That process finds no authorities.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
 
 #[test]

@@ -26,12 +26,12 @@ const VARIABLE: &str = "BAILIWICK_WIRE";
 
 /// Recorded streams whose result differs from the SDK's.
 const OTHERWISE: &[(&str, Expected)] = &[
-    // S9: two generations in one stream are never merged.
+    // Two generations in one stream are never merged.
     ("vercel-anthropic-duplicate-message-start", Expected::Error("invalid_response")),
     ("vercel-anthropic-spliced-message-start", Expected::Error("invalid_response")),
     // A gateway's `[DONE]`, on which the SDK fails.
     ("rig-streaming-gateway-message-delta-metadata-t0", Expected::Text("max_tokens")),
-    // S5: a tool input that was cut off. The SDK repairs it; the decoder gives it as invalid text.
+    // A tool input that was cut off. The SDK repairs it; the decoder gives it as invalid text.
     ("sdk-incomplete-partial-json-response", Expected::InvalidInput("max_tokens")),
 ];
 
@@ -187,7 +187,7 @@ async fn r6_every_recorded_reply_goes_back_as_it_came() {
             .collect();
         blocks.sort_by_key(|(index, _)| *index);
         let echo = echoed(blocks.into_iter().map(|(_, raw)| raw).collect());
-        // R5: the API rejects a text of blanks in a request.
+        // The API rejects a text of blanks in a request.
         let is_empty = |block: &Value| {
             block["type"] == "text" && block["text"].as_str().is_some_and(|text| text.trim().is_empty())
         };

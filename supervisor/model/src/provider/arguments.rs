@@ -1,4 +1,4 @@
-//! Parses the arguments of a tool call, which are the model's own text.
+//! Parses the arguments of a tool call. They are text that the model wrote.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 const SHOWN_INVALID: usize = 1024;
 
 /// Returns the text as one line of JSON if it is an object. An `Err` says why it is not one. The text is parsed in
-/// full: raw JSON may contain a lone surrogate, which an API rejects in a request (R2).
+/// full, because raw JSON may contain lone surrogates. APIs reject those in requests.
 pub(crate) fn object(text: &str) -> Result<String, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(_)) => Ok(one_line(text)),

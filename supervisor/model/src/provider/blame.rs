@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ProviderError;
 use super::messages::MessageText;
 
-/// Phrases in errors about rejected thinking in the conversation, which no setting could fix.
+/// Phrases in errors about thinking in the conversation that the API rejects, whatever the settings of the request.
 const THINKING: [&str; 17] = [
     "`signature` in `thinking`",
     "signature in thinking",
@@ -28,7 +28,7 @@ const THINKING: [&str; 17] = [
     "items are not persisted",
 ];
 
-/// Phrases in errors about missing thinking. To leave out more of it would not help.
+/// Phrases in errors about missing thinking. Such an error is not fixed by leaving more thinking out.
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 

@@ -1,4 +1,4 @@
-//! Errors within a reply, after the status 200 (S8). They are handled like errors with a status of their own.
+//! Errors within a reply, after the status 200. They are handled like errors with a status of their own.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::failure::{kind_of, one_line};
 use super::fault::ReplyFault;
 use super::retry_after::wait_in_words;
 
-/// Returns the error in the data of an event, which can have the shape of any error body.
+/// Returns the error in the data of an event. The data can have the shape of any error body.
 pub(crate) fn broken_off(data: &str) -> ProviderError {
     let fault = ReplyFault::parse(data.as_bytes());
     let status = fault.meant_status();
@@ -34,7 +34,7 @@ pub(crate) fn broken_off(data: &str) -> ProviderError {
     ProviderError { hint, ..error }
 }
 
-/// True if the data has an error and no type, as gateways send it in streams of any API.
+/// True if the data has an error and no type: gateways send such errors in streams of any API.
 pub(crate) fn tells_error(data: &str) -> bool {
     #[derive(Deserialize)]
     struct ErrorMember<'a> {
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns kind, status, decision to retry, and delay.
+    /// Returns the error's kind, status, `retryable` and delay.
     fn judged(data: &str) -> (String, Option<u16>, bool, Option<Duration>) {
         let error = broken_off(data);
         (error.kind, error.status, error.retryable, error.retry_after)

@@ -101,7 +101,7 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// Removes an endpoint from the end of an address, unless no version precedes it: it may be the server's own path.
+/// Removes an endpoint from the end of an address if a version precedes it. Otherwise it may be the server's own path.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {
@@ -115,7 +115,7 @@ fn without_endpoint(mut url: Url) -> Url {
     url
 }
 
-/// Returns the URL of an endpoint. The base URL keeps its path (R1). A version at its end is not doubled:
+/// Returns the URL of an endpoint. The base URL keeps its path. A version at its end is not doubled:
 /// `https://host/v1` and `/v1/messages` give `https://host/v1/messages`.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     // The server at a socket has one path for each API.

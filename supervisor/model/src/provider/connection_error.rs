@@ -69,7 +69,7 @@ fn check_network(way: &Way) -> String {
     }
 }
 
-/// Describes a refused connection. It is not retried on this machine, where there is no network that could recover.
+/// Describes a refused connection. One to this machine is not retried: there is no network that could recover.
 fn refused(way: &Way) -> ProviderError {
     let (host, base) = (host(&way.base), &way.base);
     match &way.proxy {
@@ -123,7 +123,7 @@ enum HttpFault {
     Refused,
     NotHttp,
     NoTls,
-    /// The proxy requires a user and a password.
+    /// The proxy opened no tunnel, because it requires a user and a password.
     NoTunnel,
     Tls(TlsFault),
     Other(String),
@@ -163,7 +163,7 @@ fn tls_fault(error: &rustls::Error) -> HttpFault {
     }
 }
 
-/// Finds the fault that an I/O error wraps, which its `source` skips.
+/// Finds the fault inside an I/O error: the error's `source` skips it.
 fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Some(HttpFault::Refused);

@@ -1,7 +1,7 @@
-//! Tests that cut recorded replies at every byte (S7). The result is the same reply, or its beginning and an error.
+//! Tests that cut recorded replies at every byte. The result is the same reply, or its beginning and an error.
 //!
-//! Each cut is decoded from its event on, with a copy of the decoder before it, which takes linear time. Events up to 1
-//! KB are cut at every byte, longer ones at every 61st.
+//! After each cut, only the event that was cut is decoded, by a copy of the decoder of the events before it: so the
+//! tests take linear time. Events up to 1 KB are cut at every byte, longer ones at every 61st.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::{ProviderError, StreamEvent};
 
 type DecodedItem = Result<StreamEvent, ProviderError>;
 
-/// Maximum bytes of an event that is cut at every byte, since each cut decodes the event from its start.
+/// Maximum bytes of an event that is cut at every byte.
 const LONG_EVENT: usize = 1024;
 
 /// Distance of the cuts in a longer event, in bytes: a prime, so that all kinds of positions occur.
@@ -93,7 +93,7 @@ async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, Provide
     Ok(events)
 }
 
-/// Checks the result of a cut: `items` are the items after it, `rest` those of the whole reply.
+/// Checks a cut. `items` were decoded from the event with the cut, `rest` from there to the end of the whole reply.
 fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
     if items == rest {
         return;

@@ -50,7 +50,7 @@ async fn message(mut reply: HttpReply) -> Result<Value, ProviderError> {
             content.push((index, block.raw));
         }
     }
-    // Blocks may close in another order than they opened (S2).
+    // Blocks may close in another order than they opened.
     content.sort_by_key(|(index, _)| *index);
     let content = content.into_iter().map(|(_, raw)| value(&raw)).collect::<Result<Vec<_>, _>>()?;
     Ok(assemble(reply.envelope(), content))

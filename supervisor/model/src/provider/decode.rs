@@ -11,7 +11,7 @@ pub trait Decode: Send {
     /// Decodes the data of one SSE event, and appends the resulting events.
     fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Ends the reply with its stream. Fails with a truncated stream if the model gave no stop reason (S7).
+    /// Ends the reply with its stream. Fails with a truncated stream if the model gave no stop reason.
     fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
     fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
@@ -60,11 +60,11 @@ pub struct Envelope {
     /// The stop sequence that ended the reply; `None` if none did.
     pub stop_sequence: Option<String>,
     pub stop_details: Option<Value>,
-    /// Token counts in the API's own form; cumulative (S6).
+    /// Token counts in the API's own form; cumulative.
     pub usage: Map<String, Value>,
 }
 
-/// Returns token counts in the form of the Messages API, for replies of other APIs.
+/// Returns the token counts of a reply of another API in the form of the Messages API.
 pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
     [
         ("input_tokens", usage.input),
@@ -87,7 +87,7 @@ pub(crate) fn violation(what: &str) -> ProviderError {
     ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
 }
 
-/// Returns the error for invalid JSON. JSON that was cut off counts as a truncated stream (S7).
+/// Returns the error for invalid JSON. JSON that was cut off counts as a truncated stream.
 pub(crate) fn invalid(error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
         return truncated("the reply has an event that is cut short");

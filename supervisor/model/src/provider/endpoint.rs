@@ -41,7 +41,7 @@ pub(crate) struct OutgoingRequest {
     pub headers: HeaderMap,
     /// A decoder that needs facts of the conversation; `None` for the API's usual decoder.
     pub decoder: Option<Box<dyn Decode>>,
-    /// The messages of the request, one of which an error may name.
+    /// The messages of the request. An error may name one of them.
     pub sent: SentMessages,
 }
 
@@ -94,7 +94,7 @@ impl Endpoint {
         http::host(&self.way.base)
     }
 
-    /// Sends a request. If it is an `Err`, the stream has only that error.
+    /// Sends a request. If `request` is an `Err`, the stream has only that error.
     pub(crate) fn stream(
         self: Arc<Self>,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,
@@ -210,7 +210,7 @@ pub(crate) fn bearer(key: &ProviderApiKey) -> HeaderMap {
     key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
 }
 
-/// An attempt, from the request to the reply's last event. Dropping it closes the connection (E5).
+/// An attempt, from the request to the reply's last event. Dropping it closes the connection.
 enum RequestAttempt {
     Start(Arc<Endpoint>, Result<OutgoingRequest, ProviderError>),
     Reading(Box<HttpReply>),

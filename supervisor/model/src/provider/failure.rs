@@ -15,9 +15,9 @@ pub(crate) struct Failure<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
-    /// The key that was sent, which the hint names.
+    /// The key that was sent. The hint names its source.
     pub key: &'a ProviderApiKey,
-    /// The server, which hints describe.
+    /// The server, for the hint.
     pub peer: &'a Peer,
 }
 
@@ -47,7 +47,7 @@ impl Failure<'_> {
         ProviderError { message, hint, ..error }
     }
 
-    /// True if the same request may succeed later (E2). The provider's own header decides, if there is one.
+    /// True if the same request may succeed later. The provider's own header decides, if there is one.
     fn may_retry(&self, fault: &ReplyFault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,

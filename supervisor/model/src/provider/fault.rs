@@ -117,7 +117,7 @@ impl ReplyFault {
             .or_else(|| names_message(&said).then_some(400))
     }
 
-    /// True if the same request may succeed later (E2).
+    /// True if the same request may succeed later.
     pub(crate) fn may_retry(&self, status: Option<u16>) -> bool {
         match status {
             Some(408 | 409) => true,
@@ -147,7 +147,7 @@ impl ReplyFault {
         self.is_limited() || words.into_iter().any(|word| spent.contains(&word.as_str()))
     }
 
-    /// True if a spend limit is reached that the account's owner has set.
+    /// True if the account has reached a spending limit that its owner has set.
     pub(crate) fn is_limited(&self) -> bool {
         self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
     }
@@ -189,7 +189,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Returns the HTTP status in a code, which is a number or its text.
+/// Returns the HTTP status in a code. The code is a number, or text with a number.
 fn status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))

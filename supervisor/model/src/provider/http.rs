@@ -7,7 +7,7 @@ use super::authorities::{self, AuthorityError};
 use super::connection;
 use super::proxy::{Proxy, ProxyError};
 
-/// Time limits for a request (E5). A whole reply has no limit.
+/// Time limits for a request. A whole reply has no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
@@ -54,7 +54,7 @@ pub enum HttpError {
 }
 
 impl Http {
-    /// Returns a client for a base URL. It follows no redirects (E6). It trusts the authorities from the environment,
+    /// Returns a client for a base URL. It follows no redirects. It trusts the authorities from the environment,
     /// or the system's, or bundled ones if the system has none (containers).
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)

@@ -1,7 +1,7 @@
 //! Messages of requests as JSON text, each serialised once.
 //!
-//! A request consists of texts from earlier requests and has the same bytes each time (R8: the provider's cache needs
-//! the same prefix).
+//! A request consists of texts from earlier requests and has the same bytes each time, so that it begins with a prefix
+//! in the provider's cache.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ impl Texts {
     }
 }
 
-/// Returns the text of a tool's result for an API without a field for failures. No result may be empty (R5).
+/// Returns the text of a tool's result for an API without a field for failures. No result may be empty.
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {

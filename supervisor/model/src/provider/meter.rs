@@ -21,7 +21,7 @@ pub struct Meter {
     line: Vec<u8>,
     /// True while the rest of a line that is too long is skipped.
     skips: bool,
-    /// Token counts of the Messages API, which sends them in two events.
+    /// Token counts of the Messages API. It sends them in two events.
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,

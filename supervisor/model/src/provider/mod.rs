@@ -64,7 +64,7 @@ use std::pin::Pin;
 
 use futures_util::Stream;
 
-/// The events of a reply. Dropping the stream ends the request at once (E5).
+/// The events of a reply. Dropping the stream ends the request at once.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
 /// A provider of models. One call of `stream` is one attempt; the core decides about more ([`RetryPolicy`]).

@@ -66,7 +66,7 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Returns the name of the vendor, which is also that of the key's file. A vendor's APIs share key and address.
+    /// Returns the name of the vendor. The key's file has the same name. A vendor's APIs share key and address.
     pub const fn vendor(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",

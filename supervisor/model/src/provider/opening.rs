@@ -1,4 +1,4 @@
-//! Detects the kind of a body by its beginning, whatever its headers say (S10).
+//! Detects the kind of a body by its beginning, whatever its headers say.
 
 use bytes::{Buf, Bytes, BytesMut};
 

@@ -48,7 +48,7 @@ impl Peer {
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
-    /// True for the Unix socket of a relay, which has a budget of its own.
+    /// True for a Unix socket: it belongs to a relay, which has a budget of its own.
     pub(crate) fn is_socket(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
     }

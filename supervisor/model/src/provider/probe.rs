@@ -10,7 +10,7 @@ use super::connection_error::connection_error;
 use super::http::{self, Http, Timeouts};
 use super::second_look::looked_at;
 
-/// The requested path, which every API has and answers at once.
+/// The requested path. Every API has it, and answers at once.
 const PATH: &str = "/v1/models";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -73,7 +73,7 @@ impl Proxy {
     }
 }
 
-/// Parses the address of a proxy, whose scheme may be missing; `None` if it is invalid. Rejects a value such as
+/// Parses the address of a proxy; `None` if it is invalid. The scheme may be missing. Rejects a value such as
 /// `ht!tp:/x`, which the parser of URLs would accept.
 pub fn address_of(value: &str) -> Option<Url> {
     let value = value.trim();

@@ -43,7 +43,7 @@ pub struct Context {
     pub key: Arc<ProviderApiKey>,
     pub progress: Option<ReplyProgress>,
     pub(crate) peer: Arc<Peer>,
-    /// The messages of the request, one of which an error may name.
+    /// The messages of the request. An error may name one of them.
     pub(crate) sent: SentMessages,
 }
 
@@ -174,7 +174,7 @@ impl HttpReply {
     async fn read(&mut self, mut data: Data) {
         let result = match data.next().await {
             Some(Ok(data)) => self.decode(&data),
-            // S7: nothing important follows the stop reason.
+            // Nothing important follows the stop reason.
             Some(Err(error)) => self.decoder.finish(&mut self.ready).map_err(|_| malformed(&error)),
             None => return self.failure = self.decoder.finish(&mut self.ready).err(),
         };

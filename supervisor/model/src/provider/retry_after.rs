@@ -1,4 +1,4 @@
-//! The delay before the next attempt that a provider requests (E3).
+//! The delay that a provider requests before the next attempt.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,8 +6,8 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// Returns the delay in `retry-after-ms`, or in `retry-after` as seconds or as an HTTP date.
 ///
-/// `None` for zero, a negative number and a past date. Azure sends `retry-after: 1` together with `retry-after-ms: 0`,
-/// and means the second.
+/// `None` for zero, a negative number and a past date. Azure sends `retry-after: 1` together with `retry-after-ms: 0`.
+/// There the milliseconds count.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -65,7 +65,7 @@ fn duration(text: &str) -> Option<f64> {
     sum
 }
 
-/// Returns the duration of so many seconds; `None` for zero and less. Too large a number gives the longest duration.
+/// Returns the duration of `number` seconds; `None` for zero and less. Too large a number gives the longest duration.
 fn seconds(number: f64) -> Option<Duration> {
     (number > 0.0)
         .then(|| Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX))

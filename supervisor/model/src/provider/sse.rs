@@ -28,7 +28,7 @@ pub(crate) enum SseError<E> {
     CutShort,
 }
 
-/// Returns the data of each event. Names of events are ignored: gateways omit them, and the data has a `type` (S1).
+/// Returns the data of each event. Names of events are ignored: gateways omit them, and the data has a `type`.
 pub(crate) fn events<S, E>(bytes: S) -> impl Stream<Item = Result<String, SseError<E>>> + Unpin
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -124,7 +124,7 @@ impl SseLines {
         self.chunk = chunk;
     }
 
-    /// Ends the stream with a blank line, which servers omit after the last event (S7).
+    /// Ends the stream with a blank line. Servers may omit that line after the last event.
     fn end(&mut self) {
         self.chunk = Bytes::from_static(b"\n\n");
     }

@@ -22,7 +22,7 @@ impl TakenKeys {
         }
     }
 
-    /// Returns a warning if several keys are set, of which one is not used.
+    /// Returns a warning if several keys are set and one of them is not used; else `None`.
     pub fn notice(&self, provider: ProviderKind) -> Option<String> {
         let both = self.anthropic.is_some() && self.anthropic_token.is_some();
         let variable = provider.key_variable();

@@ -1,6 +1,6 @@
 //! Text that arrives in deltas.
 //!
-//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas (S4).
+//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas.
 //! `serde_json` writes such a half as WTF-8, and halves are joined here.
 
 use std::borrow::Cow;
@@ -46,7 +46,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// Text that was joined from pieces. A lone half becomes U+FFFD, since requests must not contain it (R2).
+/// Text that was joined from pieces. A lone half becomes U+FFFD: requests must not contain a lone half.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
@@ -82,7 +82,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Adds a text. Returns everything that this added, which may include U+FFFD for an incomplete character.
+    /// Adds a text. Returns the added text, with U+FFFD before it if the previous character stayed incomplete.
     pub(crate) fn push_str(&mut self, text: &str) -> &str {
         let before = self.text.len();
         self.finish();
@@ -134,7 +134,7 @@ impl Joined {
     }
 }
 
-/// Replaces lone surrogates in the strings of a JSON text by U+FFFD (R2).
+/// Replaces lone surrogates in the strings of a JSON text by U+FFFD.
 pub(crate) fn without_lone_halves(json: String) -> String {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json;

@@ -1,4 +1,4 @@
-//! Names of tools from the model, which an API accepts back only in its own form (R7).
+//! Names of tools in a model's calls. An API accepts a name back only in the form that it prescribes.
 
 use std::borrow::Cow;
 

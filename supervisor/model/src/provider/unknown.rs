@@ -1,4 +1,4 @@
-//! Unknown kinds of events, each of which is logged once and ignored (S3).
+//! Unknown kinds of events. Each kind is logged once, and its events are ignored.
 
 use std::collections::BTreeSet;
 

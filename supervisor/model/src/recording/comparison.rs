@@ -13,7 +13,7 @@ use super::{Places, Recorded, RecordedRequest};
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
     pub recorded: Places,
-    /// The values of the current run.
+    /// The values of the current run, not of the recorded one.
     pub now: Places,
 }
 

@@ -13,7 +13,7 @@ use crate::secrets::Redactor;
 
 pub struct ExchangeHead<'a> {
     pub path: &'a str,
-    /// End of the path that belongs to the API, after the path of the address.
+    /// The part of the request's path that belongs to the API. It follows the path of the base URL.
     pub endpoint: &'a str,
     /// Headers without those that identify the user.
     pub headers: &'a HeaderMap,

@@ -77,7 +77,7 @@ pub(super) struct Meta {
 pub(super) struct RequestMeta {
     pub(super) method: String,
     pub(super) path: String,
-    /// End of the path that belongs to the API. The part before it belongs to the address.
+    /// The part of the request's path that belongs to the API. It follows the path of the base URL.
     pub(super) endpoint: String,
     pub(super) headers: Vec<(String, String)>,
 }

@@ -49,7 +49,7 @@ impl Recording {
         Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
     }
 
-    /// Returns the part of the path between the address and the end that belongs to the API.
+    /// Returns the path of the server's address. In each request's path, it precedes the part of the API.
     pub fn prefix(&self) -> &str {
         let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
         path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()

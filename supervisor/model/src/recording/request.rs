@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub struct RecordedRequest {
     pub method: String,
     pub path: String,
-    /// Headers, in which the key is replaced by its length; the scheme before the key stays.
+    /// Headers. The length of the key replaces the key in them; the scheme before the key stays.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
     /// Time at which the last byte arrived.

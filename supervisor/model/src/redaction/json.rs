@@ -28,7 +28,7 @@ pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, s
     Cow::Owned(out)
 }
 
-/// Redacts a text, which may be the value of a field with a name; `None` if it has no secrets.
+/// Redacts a text. `name` is the name of the field that has it as its value. Returns `None` if the text has no secrets.
 fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<String> {
     let of_name = name.and_then(|name| redaction.value(name, text));
     let without = redaction.text(of_name.as_deref().unwrap_or(text));
@@ -56,7 +56,7 @@ fn next(json: &str, from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Decodes a JSON string. One with a lone surrogate stays as it is written.
+/// Decodes a JSON string. A string with a lone surrogate stays as it is written.
 fn decoded(literal: &str) -> Cow<'_, str> {
     let inner = || literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
     match serde_json::from_str::<String>(literal) {

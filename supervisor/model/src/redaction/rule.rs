@@ -1,4 +1,4 @@
-//! A rule of the list, which recognises one form of secret.
+//! A rule of the list. Each rule recognises one form of secret.
 
 use std::collections::BTreeSet;
 

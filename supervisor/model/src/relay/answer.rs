@@ -11,7 +11,7 @@ use crate::provider::ProviderKind;
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// The header that says if a retry makes sense (E2).
+/// The header that says if a retry makes sense.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 #[derive(Clone, Debug)]

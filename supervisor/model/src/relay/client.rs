@@ -65,7 +65,7 @@ pub struct SocketSettings {
     pub owner: Option<(u32, Option<u32>)>,
 }
 
-/// The default mode of a socket, which gives access to its owner alone.
+/// The default mode of a socket. It gives access to the socket's owner alone.
 pub const SOCKET_MODE: u32 = 0o600;
 
 /// The name of a client's socket in its directory.

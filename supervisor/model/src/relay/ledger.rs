@@ -45,7 +45,7 @@ pub(super) struct RelayLedger {
     books: Arc<Mutex<Books>>,
 }
 
-/// Budget that is reserved for one request. Dropping it charges the estimate, as for a reply that breaks off.
+/// Budget that is reserved for one request. Dropping it charges the estimate, because the reply may have begun.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,

@@ -26,7 +26,7 @@ pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Token counts of earlier prompts. At the end of the reply that of its own prompt is added.
+    /// Token counts of earlier prompts. At the end of the reply, the count of this request's prompt is added.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
     pub(super) reservation: Option<Reservation>,

@@ -1,4 +1,4 @@
-//! A relay, whose clients can be added and removed while it runs.
+//! A relay. Its clients can be added and removed while it runs.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

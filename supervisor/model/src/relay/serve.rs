@@ -56,7 +56,7 @@ const STALL: Duration = Duration::from_mins(2);
 
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Number of rejected requests of a client after which only every power of two is logged.
+/// Number of rejected requests of a client after which not all are logged, only those whose number is a power of two.
 const ALL_REFUSED: u64 = 1_000;
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");

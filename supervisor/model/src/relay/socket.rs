@@ -55,7 +55,7 @@ pub(super) struct OpenedSocket {
     pub(super) listener: Listener,
     /// The address in the form of `--base-url`.
     pub(super) base_url: String,
-    /// File of the socket, which is removed when this value is dropped; `None` for a port.
+    /// File of the socket; `None` for a port. Dropping this value removes the file.
     pub(super) name: Option<SocketName>,
 }
 
@@ -134,7 +134,7 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
     Ok(OpenedSocket { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
 }
 
-/// Opens the directory, and creates it if it is missing. The flag is true if it was created.
+/// Opens the directory, and creates it if it is missing. The `bool` is true if it was created.
 fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bool), PlaceError> {
     let failed = |source| PlaceError::Directory { path: path.to_owned(), source };
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {

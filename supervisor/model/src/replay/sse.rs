@@ -13,7 +13,7 @@ pub enum Block {
     ToolUse {
         id: String,
         name: String,
-        /// The arguments as JSON text, which may be invalid.
+        /// The arguments as JSON text. The text may be invalid.
         input: String,
     },
 }

@@ -20,13 +20,13 @@ pub use harden::AUTH_TOKEN;
 pub(crate) use harden::KEY_VARIABLES;
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 
-/// The header for a key, if the API leaves a choice (R1: only one of them).
+/// The header for a key, if the API leaves a choice. A request has only one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Credential {
     /// The API's own header: `x-api-key` for the Messages API.
     #[default]
     ApiKey,
-    /// `authorization: Bearer`, which many gateways accept.
+    /// `authorization: Bearer`. Many gateways accept it.
     Bearer,
 }
 

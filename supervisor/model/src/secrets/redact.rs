@@ -15,7 +15,7 @@ const SHORTEST: usize = 12;
 /// Maximum backslashes of one escape, for JSON within JSON within JSON.
 const BACKSLASHES: usize = 4;
 
-/// Hides a secret in a text, which may arrive in chunks that split the secret.
+/// Hides a secret in a text. The text may arrive in chunks that split the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secret: Option<SecretString>,

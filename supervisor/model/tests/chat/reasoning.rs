@@ -97,7 +97,8 @@ const OTHERS: &str = r#"{"type":"thinking","thinking":"Hm.","field":"reasoning"}
 const BLANK: &str = r#"{"type":"thinking","thinking":"","field":"reasoning_content"}"#;
 const SIGNED: &str = r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#;
 
-/// Conversations within and after a tool loop, with reasoning, with some, of another server's, and without.
+/// Conversations within and after a tool loop: with reasoning in all messages, in some, in none, or from another
+/// server.
 fn conversations() -> Vec<Vec<Arc<Message>>> {
     let mut all = Vec::new();
     for first in [&[REASONING, CALL][..], &[CALL], &[OTHERS, CALL], &[BLANK, CALL], &[SIGNED, TEXT, CALL]] {
@@ -114,7 +115,7 @@ async fn asked(provider: &OpenAiChat, request: ModelRequest) -> Vec<Item> {
     provider.stream(request).collect().await
 }
 
-/// An unknown rule is learned from one error, after which every request succeeds.
+/// An unknown rule is learned from one error. Every later request succeeds.
 #[tokio::test]
 async fn r6_a_servers_rule_about_reasoning_is_learned_from_one_refusal() {
     for (name, rule) in STRICT {

@@ -153,7 +153,7 @@ proptest! {
                 let body = writer.body(&request(messages[..upto].to_vec(), "m"));
                 let body: Value = serde_json::from_slice(&body).expect("JSON");
                 prop_assert_eq!(strict::fault(path(kind), &body), None, "{:?}: {}", kind, body);
-                // R8: the part that was sent before stays the same.
+                // The part that was sent before stays the same.
                 let calls = ids(&body.to_string());
                 if let Some(before) = before.replace(calls.clone()) {
                     prop_assert!(calls.starts_with(&before), "{before:?} {calls:?}");

@@ -1,4 +1,4 @@
-//! Imitates the provider's prompt cache as documented (R8): exact prefixes that end at a marker, found again from a
+//! Imitates the provider's prompt cache as documented: exact prefixes that end at a marker, found again from a
 //! marker and the blocks before it, for a limited time.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Number of blocks at which a cached prefix may end, counted back from a marker with its own block.
+/// Number of blocks at which a cached prefix may end: that of a marker and those before it.
 const LOOK_BACK: usize = 20;
 
 /// Minimum tokens of a cached prefix.

@@ -45,7 +45,7 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
-/// Any reaction of the model except a full context, which would be replaced.
+/// Any reaction of the model except a full context, because a full context would be replaced.
 fn answer() -> impl Strategy<Value = Answer> {
     let stop = prop::sample::select(vec![
         "tool_use",
@@ -96,8 +96,8 @@ proptest! {
     }
 }
 
-/// Checks R4 (every call has its result in the next message, before any text, and there is no other result) and R5 (no
-/// block is empty text).
+/// Checks that every call has its result in the next message, before any text, that there is no other result, and that
+/// no block is empty text.
 fn assert_answered(body: &Value) {
     let messages = body["messages"].as_array().expect("messages");
     let ids = |message: Option<&Value>, kind: &str, id: &str| {

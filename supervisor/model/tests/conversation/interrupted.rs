@@ -102,7 +102,7 @@ fn texts(events: &[StreamEvent]) -> Vec<String> {
     texts.into_values().filter(|text| !text.trim().is_empty()).collect()
 }
 
-/// True for a reply with a refusal, which is left out because the model would refuse again.
+/// True for a reply with a refusal. It is left out, because the model would refuse again.
 fn is_refused(events: &[StreamEvent]) -> bool {
     matches!(events.last(), Some(StreamEvent::MessageCompleted { stop_reason: StopReason::Refusal(_), .. }))
 }
@@ -171,8 +171,8 @@ async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     all
 }
 
-/// Checks a sample of the requests by the vendor's types. These lack beta features, so that streams whose whole reply
-/// is invalid are left out.
+/// Checks a sample of the requests by the vendor's types. A stream whose whole reply is invalid by them is left out:
+/// they lack beta features.
 fn check_types(streams: &[Vec<Bytes>]) {
     let sample = |bodies: &Vec<Bytes>| {
         let parts = bodies.iter().step_by(SAMPLE).cloned();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::provider::{Message, ProviderKind, UserBlock};
 use serde_json::Value;
 
-/// Checks R3 to R6 of the conversation itself.
+/// Checks the conversation itself: the user begins and ends it, roles alternate, and each call has its result.
 pub(crate) fn check_messages(name: &str, messages: &[Arc<Message>]) {
     let is_user = |message: &Message| matches!(message, Message::User(_));
     assert!(messages.first().is_some_and(|first| is_user(first)), "{name}: the user begins");
@@ -74,7 +74,7 @@ fn check_content(name: &str, messages: &[Value]) {
     }
 }
 
-/// Checks that the next messages answer each call before anything else.
+/// Checks that the results of all calls follow the calls directly, before any other message.
 fn check_chat(name: &str, messages: &[Value]) {
     let mut open = BTreeSet::new();
     for message in messages {

@@ -1,5 +1,5 @@
-//! A conversation of thirty requests with thinking, parallel calls, failed and invalid calls, more calls than the
-//! blocks in which a provider looks for a cached prefix, text in between, a pause, a cut, retries, an interruption.
+//! A conversation of thirty requests. It has thinking, parallel calls, failed and invalid calls, text in between, a
+//! pause, a cut, retries, an interruption, and a turn with more blocks than a provider searches for a cached prefix.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::driver::{Answer, Conversation};
 use crate::writer::Writer;
 
-/// Index of the turn with more blocks than those in which a provider looks for a cached prefix.
+/// Index of the turn with more blocks than a provider searches for a cached prefix.
 pub(crate) const LONG_TURN: usize = 11;
 
 pub(crate) async fn play(version: ApiVersion, options: RequestOptions) -> Conversation {
@@ -119,7 +119,7 @@ fn end_of_turn(kind: ProviderKind) -> String {
     reply(kind, &[Block::text("That is done; the tests pass.")], "end_turn")
 }
 
-/// Returns a reply that the provider paused: a search by its own tool, which takes longer than one reply.
+/// Returns a reply that the provider paused, because a search by its own tool takes longer than one reply.
 fn paused() -> String {
     let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "totals"}});
     let found = json!({"type": "web_search_result", "url": "https://example.org/", "title": "Totals", "encrypted_content": "eA=="});
@@ -127,7 +127,7 @@ fn paused() -> String {
     stream_of(&[search, result], "pause_turn")
 }
 
-/// Returns a stream of blocks that are complete in their start.
+/// Returns a stream of blocks. The start event of each has the whole block.
 fn stream_of(blocks: &[Value], stop_reason: &str) -> String {
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []});
     let mut text = sse::event("message_start", &json!({ "message": message }));

@@ -151,7 +151,7 @@ fn r2_a_body_is_strict_json_in_utf_8_and_not_too_long() {
     }
 }
 
-/// A rule, the index of an API, and a JSON Pointer with a value that breaks the rule there.
+/// The name of a rule, the index of an API, and a JSON Pointer with a value that breaks the rule there.
 type Row<'a> = (&'a str, usize, &'a str, Value);
 
 fn are_refused(rows: Vec<Row<'_>>) {

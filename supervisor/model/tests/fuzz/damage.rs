@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Inserted texts, each of which has broken some parser.
+/// Inserted texts. Each has broken some parser.
 const PIECES: &[&str] = &[
     "\r",
     "\n\n",

@@ -15,7 +15,7 @@ use super::{gzip, soak};
 
 const KIB: usize = 1 << 10;
 
-/// Maximum ratio of the times per byte, since allocators and caches differ.
+/// Maximum ratio of the times per byte. It is above 1 because allocators and caches differ.
 const FLAT: u32 = 4;
 
 /// Returns the processor time of this thread, which other load does not affect.
@@ -42,7 +42,7 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     [events[..at].concat(), middle, events[at..].concat()].concat().into()
 }
 
-/// Measurements of a reply: a kernel may count a thread's time in ticks of some milliseconds.
+/// Number of measurements of a reply. One is not enough: a kernel may count a thread's time in ticks of milliseconds.
 const ROUNDS: usize = 4;
 
 /// Returns the shortest time in which a reply was decoded.

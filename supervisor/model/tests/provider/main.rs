@@ -1,4 +1,5 @@
-//! Tests of the provider over real HTTP on loopback. Names of tests begin with the rule that they test.
+//! Tests of the provider over real HTTP on loopback. The name of a test may begin with the number of the vendor's rule
+//! that it tests: `r` for requests, `s` for streams, `e` for errors.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Tests of the cache markers in a request (R8).
+//! Tests of the cache markers in a request.
 
 use std::sync::Arc;
 

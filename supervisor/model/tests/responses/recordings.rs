@@ -1,5 +1,5 @@
-//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings,
-//! which the repository lacks. The expected results are stored as structure and digests.
+//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings;
+//! the repository does not have them. The expected results are stored as structure and digests.
 
 #![expect(clippy::print_stderr, reason = "a test says aloud what it skips")]
 

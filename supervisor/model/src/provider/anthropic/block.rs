@@ -1,7 +1,7 @@
 //! A block of a reply that is being received.
 //!
 //! The block that a later request sends back is the object of `content_block_start` with the texts of the deltas filled
-//! in (R6). Tool input keeps the model's own text. Line breaks between JSON tokens become spaces, so that a block is
+//! in. Tool input keeps the model's own text. Line breaks between JSON tokens become spaces, so that a block is
 //! one line of the session log.
 
 use std::borrow::Cow;
@@ -29,7 +29,7 @@ pub(super) struct OpenBlock {
     text_changed: bool,
     thinking_changed: bool,
     cited: bool,
-    /// The signature of thinking. It arrives in one delta (S3); another one replaces it.
+    /// The signature of thinking. It arrives in one delta; a later one replaces it.
     signature: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl OpenBlock {
         }
     }
 
-    /// Returns the model that continues the reply, if the block reports that another model does.
+    /// Returns the model that continues the reply, if the block reports a change of the model; else `None`.
     pub(super) fn fallback_model(&self) -> Option<String> {
         let View::Other(kind) = &self.view else {
             return None;
@@ -107,7 +107,7 @@ impl OpenBlock {
         Some(fallback.to.model)
     }
 
-    /// Handles a delta. Returns false for a delta of an unknown kind, which is ignored (S3).
+    /// Handles a delta. Returns false for a delta of an unknown kind: such deltas are ignored.
     pub(super) fn push(
         &mut self,
         index: usize,
@@ -167,7 +167,7 @@ impl OpenBlock {
         self.set.push((name, value));
     }
 
-    /// Returns the complete block. `None` for thinking without its signature, which the API would reject in a request.
+    /// Returns the complete block. `None` for thinking without its signature: the API would reject it in a request.
     pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
         if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);

@@ -86,7 +86,7 @@ impl ModelProvider for Anthropic {
     }
 }
 
-/// Returns the beta features that a request uses, separated by commas (R1); `None` without any.
+/// Returns the beta features that a request uses, separated by commas; `None` without any.
 const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
     match options.thinking {
         Thinking::Budget { .. } => Some(HeaderValue::from_static(INTERLEAVED_THINKING)),

@@ -26,7 +26,7 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     }
     match message {
         Message::User(blocks) => {
-            // R4: results come before text.
+            // Results come before text.
             let (results, others): (Vec<_>, Vec<_>) = blocks
                 .iter()
                 .filter_map(user_block)
@@ -62,7 +62,7 @@ enum AnthropicBlock<'a> {
     },
 }
 
-/// Content of a tool's result. Text alone is a string, text with pictures a list of blocks (R5).
+/// Content of a tool's result. Text alone is a string, text with pictures a list of blocks.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnthropicContent<'a> {
@@ -70,7 +70,7 @@ enum AnthropicContent<'a> {
     Blocks(Vec<AnthropicBlock<'a>>),
 }
 
-/// Data of a picture. An [`Image`] always has the media type of its bytes (R10).
+/// Data of a picture. An [`Image`] always has the media type of its bytes.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Source {
@@ -82,7 +82,7 @@ fn picture(image: &Image) -> AnthropicBlock<'_> {
     AnthropicBlock::Image { source }
 }
 
-/// Returns a block for a request; `None` for an empty text. An empty result of a tool becomes a text (R5).
+/// Returns a block for a request; `None` for an empty text. An empty result of a tool becomes a text.
 fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
@@ -103,7 +103,7 @@ fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     }
 }
 
-/// True for an empty text block: models may send one, but the API rejects it in requests (R5).
+/// True for an empty text block: models may send one, but the API rejects it in requests.
 fn is_empty_text(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct MessageView {

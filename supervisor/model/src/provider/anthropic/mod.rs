@@ -1,8 +1,10 @@
-//! Anthropic's Messages API: requests, streams, errors. `R1`, `S3`, `E5` and the like number the rules that requests,
-//! streams and errors follow.
+//! Anthropic's Messages API: requests, streams, errors.
 //!
 //! * [`AnthropicConfig`] and [`Anthropic`]: the client.
 //! * [`AnthropicDecoder`]: a stream's events, decoded without any I/O.
+//!
+//! The name of a test may begin with the number of the vendor's rule that it tests: `r` for requests, `s` for streams,
+//! `e` for errors.
 
 mod block;
 mod client;

@@ -1,12 +1,12 @@
-//! Positions of cache markers, up to each of which the provider caches a request (R8).
+//! Positions of cache markers. The provider caches a request up to each marker.
 //!
 //! The API allows four. One is at the end of the system prompt and covers the tools as well. In the messages:
 //!
 //! * the end of the newest user message, so that the next request finds the whole request in the cache;
-//! * the end of the previous user message: the last request was cached up to there, and a retry finds the same;
-//! * the end of the tool calls of a turn that is longer than the provider's look-back. Otherwise a fork from the middle
-//!   of such a turn would find only the previous turn;
-//! * or the end of a reply that the provider paused, which is then the end of the request.
+//! * the end of the previous user message: the last request, or the same request before a retry, was cached up to
+//!   there;
+//! * the end of the tool calls of a turn with more blocks than [`LOOK_BACK`], for forks from the middle of that turn;
+//! * or the end of a reply that the provider paused. It is then the end of the request.
 
 use serde_json::value::RawValue;
 

@@ -17,7 +17,8 @@ const MAX_BODY: usize = 32 * 1000 * 1000;
 /// Minimum thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1024;
 
-/// Returns the JSON of a request. Constant parts come first, with the same bytes (R8). Unset options are left out.
+/// Returns the JSON of a request. Parts that stay the same come first, so that the provider finds them in its cache.
+/// Unset options are left out.
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
@@ -54,7 +55,7 @@ fn write_messages(texts: &[MessageText], places: CachePlaces, body: &mut Vec<u8>
 fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_json::Error> {
     let has_system = !request.system.is_empty();
     let last = request.tools.len().saturating_sub(1);
-    // R8: parts that are cached longer come first, and tools and system prompt come before everything else.
+    // Parts that are cached longer come first, and tools and system prompt come before everything else.
     let cache_control = CacheControl::of(request.options.cache);
     let tools = request.tools.iter().enumerate().map(|(index, tool)| AnthropicTool {
         name: &tool.name,
@@ -77,8 +78,8 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     })
 }
 
-/// Returns the `thinking` field. A budget outside of the API's limits is moved into them; `None` if the model decides,
-/// or the reply is too short for any budget.
+/// Returns the `thinking` field. A budget outside of the API's limits is raised or lowered to the limit; `None` if the
+/// model decides, or the reply is too short for any budget.
 fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     match request.options.thinking {
         Thinking::ByModel => None,

@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time, without I/O (rules S2 to S10).
+//! Decodes a reply, one SSE event at a time, without I/O.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ impl Decode for AnthropicDecoder {
         match serde_json::from_str::<wire::AnthropicEvent<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),
             Ok(event) => self.event(&event, events),
-            // S7: nothing important follows the stop reason.
+            // Nothing important follows the stop reason.
             Err(error) if error.is_eof() && self.envelope.stop_reason.is_some() => Ok(()),
             Err(error) => self.misfit(data, &error),
         }
@@ -190,7 +190,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Handles an event that does not parse. It is an error unless its kind is unknown (S3).
+    /// Handles an event that does not parse. It is an error unless its kind is unknown.
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
             return Err(if tells_error(data) { broken_off(data) } else { invalid(error) });
@@ -228,7 +228,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Adds token counts. Newer values replace older ones; missing values replace nothing (S6).
+    /// Adds token counts. Newer values replace older ones; missing values replace nothing.
     fn add_usage(&mut self, usage: Option<&RawValue>) {
         let Some(Value::Object(usage)) = usage.and_then(value) else {
             return;

@@ -18,7 +18,7 @@ use crate::provider::{Message, ProviderError};
 pub(super) enum ReasoningBack {
     Never,
     WithCalls,
-    /// In every message of the model. A blank replaces missing reasoning.
+    /// Reasoning is sent back in every message of the model. A blank replaces missing reasoning.
     Everywhere,
 }
 

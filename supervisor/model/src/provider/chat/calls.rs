@@ -1,7 +1,7 @@
 //! The tool calls of a reply that is being received.
 //!
-//! A delta belongs to the call with its `index`, which some servers leave out or use for all calls. Those calls are
-//! distinguished by id, or by a name, which begins a new call. Ids may be missing, or null after the first delta.
+//! A delta belongs to the call with its `index`. Some servers leave the index out, or use one for all calls; then the
+//! id distinguishes calls, or a name begins a new call. Ids may be missing, or null after the first delta.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,7 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    /// Adds the delta of a call. The block of a new call gets the index `next_block`, which is then incremented.
+    /// Adds the delta of a call. The block of a new call gets the index `next_block`, and `next_block` is incremented.
     pub(super) fn push(
         &mut self,
         delta: &CallDelta<'_>,
@@ -121,7 +121,7 @@ impl Call {
         self.arguments.push(&piece);
     }
 
-    /// Returns the block of the call. Arguments that were cut off are never valid, unless there are none.
+    /// Returns the block of the call. In a reply that was cut off, empty arguments are invalid.
     fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
         let (Some(id), Some(name)) = (self.id, self.name) else {
             return Err(violation("a tool call without a name"));

@@ -93,7 +93,7 @@ impl ModelProvider for OpenAiChat {
     }
 }
 
-/// Returns the number of tool calls in the conversation, which is that of their results (R4).
+/// Returns the number of tool calls in the conversation: the number of their results, because each call has one.
 fn answered_calls(messages: &[Arc<Message>]) -> usize {
     let results = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => {

@@ -15,7 +15,7 @@ const LONGEST_ID: usize = 40;
 pub enum ReplyLimit {
     /// `max_tokens`, for llama.cpp, ollama, vLLM, Mistral and gateways.
     MaxTokens,
-    /// `max_completion_tokens`, for the vendor's own models, which accept no other.
+    /// `max_completion_tokens`: the vendor's own models accept no other.
     MaxCompletionTokens,
 }
 

@@ -9,7 +9,7 @@ use crate::provider::{AssistantBlock, ContentBlock};
 
 const PIECES: [&str; 2] = ["text", "summary"];
 
-/// Maximum number of fields of items that are merged, since each merge searches them.
+/// Maximum number of fields in an item that is merged. Each merge searches all fields.
 const MOST_MEMBERS: usize = 64;
 
 /// Kind of the blocks with signed or encrypted reasoning, and name of their field in a message.
@@ -34,7 +34,7 @@ impl Details {
         Self { block, items: Vec::new() }
     }
 
-    /// Adds the items of a delta. Returns their texts, which are shown to the user.
+    /// Adds the items of a delta. Returns the texts in them, to show them to the user.
     pub(super) fn push(&mut self, items: &[&RawValue]) -> Result<Vec<String>, serde_json::Error> {
         let mut shown = Vec::new();
         for raw in items {

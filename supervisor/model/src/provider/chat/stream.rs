@@ -49,7 +49,7 @@ impl Decoder {
         Self::after(0)
     }
 
-    /// Returns a decoder. The number of earlier tool calls keeps generated ids unique (R4).
+    /// Returns a decoder. The number of earlier tool calls keeps generated ids unique.
     pub fn after(earlier_calls: usize) -> Self {
         Self {
             phase: ReplyPhase::Waiting,
@@ -93,7 +93,7 @@ impl Decode for Decoder {
             Err(error) => {
                 let is_cut = error.is_eof() || "[DONE]".starts_with(data);
                 match self.finish_reason {
-                    // S7: nothing important follows the finish reason.
+                    // Nothing important follows the finish reason.
                     Some(_) if is_cut => Ok(()),
                     None if is_cut => Err(truncated("the reply has an event that is cut short")),
                     _ => Err(invalid(&error)),
@@ -208,7 +208,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Handles `reasoning_details` in a delta. Returns their texts, which are shown to the user.
+    /// Handles `reasoning_details` in a delta. Returns the texts in them, to show them to the user.
     fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
         let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
@@ -310,7 +310,7 @@ impl Decoder {
     }
 
     /// Returns the stop reason. A reply with calls ends for tool use, whatever the server says, unless it was cut off
-    /// or refused (S5).
+    /// or refused.
     fn stop_reason(&self) -> Result<StopReason, ProviderError> {
         let refusal = self.refusal.as_str();
         Ok(match self.finish_reason.as_deref().unwrap_or("stop") {

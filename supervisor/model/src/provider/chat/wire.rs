@@ -1,4 +1,4 @@
-//! The chunks of a stream, and replies without a stream, whose message has the shape of a delta.
+//! The chunks of a stream, and replies without a stream. The message of such a reply has the shape of a delta.
 //!
 //! Fields whose type varies between servers are kept raw, and parsed where they are used.
 
@@ -40,7 +40,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// One of several replies, of which requests ask for one.
+/// One of several alternative replies. Requests ask for only one.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
     /// Index of the reply; missing for the first one.
@@ -48,7 +48,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) delta: Option<ChatDelta<'a>>,
-    /// The message of a whole reply. Some servers send it after the deltas, which it repeats.
+    /// The message of a whole reply. Some servers send it after the deltas, although it repeats them.
     #[serde(borrow)]
     pub(super) message: Option<ChatDelta<'a>>,
     #[serde(borrow)]

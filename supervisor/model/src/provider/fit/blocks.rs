@@ -54,7 +54,7 @@ impl<'a> FitMembers<'a> {
         self.r#type == "tool_use"
     }
 
-    /// True for a text without visible characters. APIs send such texts, but reject them in requests (R5).
+    /// True for a text without visible characters. APIs send such texts, but reject them in requests.
     fn is_blank(&self) -> bool {
         self.r#type == "text" && string(self.text).is_none_or(|text| is_blank(&text))
     }
@@ -151,7 +151,7 @@ fn fitting_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// Converts a user's message. Each tool call in `open` gets one result; other results are left out (R4).
+/// Converts a user's message. Each tool call in `open` gets one result; other results are left out.
 pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let mut open: Vec<_> = open.iter().collect();
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);

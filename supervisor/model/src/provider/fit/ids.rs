@@ -34,7 +34,8 @@ pub(super) struct CallIds {
 }
 
 impl IdForm {
-    /// Returns the form of ids for a model: Mistral's models need theirs on any server, because of the chat template.
+    /// Returns the form of ids for a model. The chat template of Mistral's models demands nine characters on any
+    /// server.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {

@@ -1,8 +1,8 @@
-//! Converts a conversation into one that a provider accepts, whatever the log contains (Z1).
+//! Converts a conversation into one that a provider accepts, whatever the log contains.
 //!
 //! Providers send data that they reject in requests: blank texts, ids in another form, thinking at the end of a
 //! message. The log keeps them unchanged. Each message is converted once, so that a request begins with the same bytes
-//! as the previous one (R8).
+//! as the previous one.
 
 mod blocks;
 mod ids;
@@ -22,8 +22,8 @@ use super::{Message, ProviderKind, UserBlock, calls_of};
 /// Number of stored conversions at which unused ones are removed for the first time.
 const FIRST_SWEEP: usize = 256;
 
-/// Text that is added before a reply at the start of a conversation, and after one at its end: the first (R3) and the
-/// last message must be the user's.
+/// Text that is added before a reply at the start of a conversation, and after one at its end. The first and the last
+/// message must be the user's.
 const GOES_ON: &str = "(the conversation goes on)";
 
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ impl FitWalk {
         }
     }
 
-    /// Adds results for calls that have none (R4).
+    /// Adds results for calls that have none.
     fn answer_open_calls(&mut self, source: usize) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -117,7 +117,7 @@ impl FitWalk {
         }
     }
 
-    /// Adds a user's message if the last message is a reply (R11).
+    /// Adds a user's message if the last message is a reply.
     fn end_with_user(&mut self, source: usize) {
         if self.fitted.last().is_some_and(|last| matches!(*last.message, Message::Assistant(_))) {
             let going_on = Message::User(vec![UserBlock::Text(GOES_ON.to_owned())]);
@@ -125,7 +125,7 @@ impl FitWalk {
         }
     }
 
-    /// Adds a message. The first one must be the user's, and adjacent ones of one role are joined (R3).
+    /// Adds a message. The first one must be the user's, and adjacent ones of one role are joined.
     fn push(&mut self, source: usize, message: Arc<Message>) {
         match (self.fitted.last_mut(), &*message) {
             (None, Message::Assistant(_)) => {

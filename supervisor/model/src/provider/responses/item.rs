@@ -65,7 +65,7 @@ impl OpenItem {
         }
     }
 
-    /// Begins a part of a summary, which is shown as a paragraph.
+    /// Begins a part of a summary. Each part is shown as a paragraph.
     pub(super) fn begin_part(&mut self, index: usize, events: &mut Events) {
         if !self.thinking.as_str().is_empty() {
             show_thinking(index, self.thinking.push_str(PARAGRAPH), events);
@@ -213,7 +213,7 @@ impl OpenItem {
     }
 }
 
-/// Separator of a summary's parts, which are paragraphs.
+/// Separator of a summary's parts. Each part is shown as a paragraph.
 const PARAGRAPH: &str = "\n\n";
 
 /// A block as the conversation stores it.
@@ -235,7 +235,7 @@ enum Echo<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         item: Option<&'a RawValue>,
     },
-    /// Any other item, which is sent back without interpretation.
+    /// Any other item. It is sent back without interpretation.
     OutputItem {
         item: &'a RawValue,
     },
@@ -261,7 +261,7 @@ fn cut_off() -> Result<String, String> {
     Err("the reply ended before the arguments were complete".to_owned())
 }
 
-/// Returns the item on one line; `None` if the API would reject it: raw JSON may contain a lone surrogate (R2).
+/// Returns the item on one line; `None` if the API would reject it: raw JSON may contain a lone surrogate.
 fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
     match serde_json::from_str::<Value>(raw.get()) {
         Ok(_) => RawValue::from_string(one_line(raw.get())).map(Some),

@@ -1,7 +1,7 @@
 //! Converts messages into input items of the Responses API.
 //!
-//! Items of this API are sent back unchanged. Blocks of other APIs are converted, except reasoning, which only the API
-//! that sent it can read.
+//! Items of this API are sent back unchanged. Blocks of other APIs are converted, except reasoning: only the API that
+//! sent it can read it.
 
 use ipc::image::Image;
 use serde::{Deserialize, Serialize};
@@ -38,8 +38,7 @@ enum ResponsesInputPart<'a> {
     },
 }
 
-/// Content of a message: text alone, which every server accepts, or text with pictures. Parts of a reply would need an
-/// id and a status.
+/// Content of a message: text alone, which every server accepts, or text with pictures.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResponsesContent<'a> {
@@ -47,7 +46,7 @@ enum ResponsesContent<'a> {
     Parts(Vec<ResponsesInputPart<'a>>),
 }
 
-/// Returns the items of a user's message: results, then text (R4).
+/// Returns the items of a user's message: results, then text.
 fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
     let mut items = Vec::new();
     let mut parts = Vec::new();
@@ -146,7 +145,7 @@ impl ReasoningItem {
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())
     }
 
-    /// True if the item stands before those that it led to. For some models a gateway puts it after them.
+    /// True if the reasoning stands before the items that it led to. For some models a gateway puts it after them.
     fn leads_on(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.starts_with("openai"))
     }

@@ -104,7 +104,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// True for an event about another response (S9). llama.cpp's server starts the same response again before every
+    /// True for an event about another response. llama.cpp's server starts the same response again before every
     /// delta if the first token is not a whole character.
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
@@ -252,7 +252,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Closes incomplete items. A tool call among them does not count (S5), and is an error in a complete response.
+    /// Closes incomplete items. An incomplete tool call is an error if the response is complete; else it does not run.
     fn cut_open(&mut self, is_whole: bool, events: &mut Events) -> Result<(), ProviderError> {
         for (index, item) in std::mem::take(&mut self.open) {
             let block = item.cut(index, events).map_err(|error| invalid(&error))?;
@@ -320,7 +320,7 @@ impl ResponsesDecoder {
         last.map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Handles an event that does not parse. It is an error unless its kind is unknown (S3).
+    /// Handles an event that does not parse. It is an error unless its kind is unknown.
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// Kinds of events that are decoded, and whose fields must be valid.
+/// Kinds of events that are decoded. Their fields must be valid.
 pub(super) const EVENTS: [&str; 17] = [
     TEXT_DELTA,
     REFUSAL_DELTA,
@@ -47,10 +47,10 @@ pub(super) const REPETITIONS: [&str; 10] = [
 ];
 
 pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
-/// A delta of the model's refusal.
+/// Kind of an event: a delta of the model's refusal.
 pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
 pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
-/// A delta of unencrypted reasoning, which open models send.
+/// Kind of an event: a delta of unencrypted reasoning. Open models send it.
 pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
@@ -58,7 +58,7 @@ pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta
 pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
-    /// Index of the item; missing from some servers, which send only the id.
+    /// Index of the item; `None` from servers that send only the id.
     pub(super) output_index: Option<usize>,
     #[serde(borrow)]
     pub(super) item_id: Option<&'a RawValue>,
@@ -120,7 +120,7 @@ pub(super) struct ResponsesReasoning<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
-    /// Id of the call, to which its result refers. The item has another id.
+    /// Id of the call. The result of the call names it. The item has another id.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
     #[serde(borrow)]

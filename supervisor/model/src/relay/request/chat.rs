@@ -44,7 +44,7 @@ const USER: &[Member] = &[
     ),
 ];
 
-/// An item of `reasoning_details`, which gateways use.
+/// An item of `reasoning_details`. Gateways use this field.
 const DETAIL: RelayRule = Tagged(
     "type",
     &[

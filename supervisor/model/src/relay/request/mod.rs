@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
 impl RelayBody {
-    /// Sets a field: replaces its value, or adds it before the conversation, which is the last field.
+    /// Sets a field: replaces its value, or adds it before the conversation. The conversation is the last field.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
         if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -278,7 +278,7 @@ fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64),
     }
 }
 
-/// Fails if the thinking budget exceeds the limit of the reply, which one feature of the Messages API would allow.
+/// Fails if the thinking budget exceeds the limit of the reply. One feature of the Messages API would allow that.
 fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct ThinkingBounds {

@@ -1,7 +1,7 @@
 //! Recognises the beginning of a conversation whose tokens were counted earlier.
 //!
-//! The next request begins like the one before, whose prompt the provider has counted. Only the new part is estimated
-//! by its bytes, which would overestimate a long conversation four times.
+//! A request begins like the previous one of the conversation, and the provider has counted the prompt of that one.
+//! Only the new part is estimated by its bytes. By bytes alone, a long conversation would count four times its tokens.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
