@@ -30,7 +30,7 @@ pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Registers a descriptor with the async runtime, within which it must be called.
+/// Registers a descriptor with the async runtime. Must be called within that runtime.
 pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
@@ -133,7 +133,7 @@ pub fn seize(pid: c_int) -> io::Result<()> {
     done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
 }
 
-/// Loads an empty kernel module, which is invalid: fails with `ENOEXEC` if the system call is permitted.
+/// Loads an empty file as a kernel module. Fails with `ENOEXEC` if the system call is permitted: the module is invalid.
 pub fn load_empty_module() -> io::Result<()> {
     // SAFETY: an image of no bytes, and an empty C string.
     done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
@@ -177,8 +177,8 @@ pub fn give_back_heap() {
     }
 }
 
-/// Returns the type and bytes of a directory's file handle, which its file system never reuses. Fails on a file system
-/// without handles.
+/// Returns the type and bytes of a directory's file handle. The file system never reuses a handle. Fails on a file
+/// system without handles.
 pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     #[repr(C)]
     struct RawFileHandle {

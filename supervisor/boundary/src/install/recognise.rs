@@ -20,7 +20,7 @@ struct Form {
     program: &'static str,
     words: &'static [&'static str],
     registry: Registry,
-    /// Flags without a value that do not change which program runs.
+    /// Flags that have no value and do not change which program runs.
     ignored: &'static [&'static str],
     /// Flags whose value is the package. If one is given, the first word that is no flag is the program.
     from: &'static [&'static str],

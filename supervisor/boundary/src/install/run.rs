@@ -90,7 +90,7 @@ pub enum InstallError {
 
 #[derive(Debug)]
 pub struct Installed {
-    /// Path of the installed program, which needs no network to start.
+    /// Path of the installed program. It starts without a network.
     pub command: String,
     pub arguments: Vec<String>,
     pub version: String,
@@ -100,7 +100,8 @@ pub struct Installed {
 }
 
 impl SelfInstaller {
-    /// Returns the server's confinement for an installation: `tree` is writable, and the registry is the only host.
+    /// Returns the confinement of an installation: the server's, but `tree` is writable, and the registry is the only
+    /// host.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());

@@ -1,9 +1,9 @@
 //! Starts a child process with exactly the given descriptors, without copying this process.
 //!
-//! `posix_spawn(3)`, unlike fork(2), copies no page tables, but blocks the calling thread, with all signals masked,
-//! until the child executes. If ^Z stopped the child before that, the supervisor could not stop, and the shell would
-//! wait for ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks them
-//! first, and pending ones then stop it.
+//! Unlike fork(2), `posix_spawn(3)` copies no page tables. But until the child executes, it blocks the calling thread
+//! with all signals masked. If ^Z stopped the child before that, the supervisor could not stop, and the shell would
+//! wait for ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks these
+//! signals first, and a pending one then stops it.
 
 use std::ffi::{CString, OsStr};
 use std::io;

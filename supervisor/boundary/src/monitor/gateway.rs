@@ -28,7 +28,7 @@ impl GuestKind for GatewayKind {
 
     const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
-    /// Room for two messages about each open question, an answer and a withdrawal, twice over.
+    /// Twice the number of messages about open questions: there can be an answer and a withdrawal for each.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {

@@ -300,7 +300,7 @@ impl<K: GuestKind> Guest<K> {
     }
 
     /// Ends the guest and its descendants. Returns the denied system calls that were not reported before, and the
-    /// guest's log entry, which logs the end when it is dropped.
+    /// guest's log entry. Dropping the log entry logs the end.
     pub async fn end_telling(
         mut self,
         reason: GuestEnd,

@@ -3,7 +3,7 @@
 //! The gateway is untrusted. Its question is accepted only if the broker has reported the same connection from a
 //! process of the agent.
 //!
-//! An answer holds for one question  and until the command ends.
+//! An answer holds for one question and until the command ends.
 
 use ipc::gateway::{Arrival, GatewayOrder, MAX_QUESTIONS};
 use ipc::refusal::{Refusal, Target};
@@ -17,7 +17,7 @@ const MOST: u32 = 1024;
 pub struct HostQuestion {
     pub number: u64,
     pub host: HostRule,
-    /// Name (`comm`) of the connecting process, which it can set itself.
+    /// Name (`comm`) of the connecting process. The process itself can set it.
     pub program: String,
     /// Pid of the worker's child from which the connecting process descends.
     pub process: u32,
@@ -61,7 +61,8 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Registers a question about a connection that a `report` of the broker confirms. `None` if it is not accepted.
+    /// Registers a question about a connection that a `report` of the broker confirms. `None` if the question is not
+    /// accepted.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;

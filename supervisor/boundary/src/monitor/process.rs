@@ -45,7 +45,7 @@ impl fmt::Display for Ended {
 }
 
 impl BrokerProcess {
-    /// Must be called within an async runtime.
+    /// Returns the broker with this pidfd. Must be called within an async runtime.
     pub fn new(pidfd: OwnedFd) -> io::Result<Self> {
         Ok(Self { pidfd: system::register(pidfd, Interest::READABLE)? })
     }

@@ -22,12 +22,12 @@ impl Refusals {
         Self { status, worker: innermost(pid), wake_ups: 0 }
     }
 
-    /// Removes and returns the refusals of a command, whose first process is `process`.
+    /// Removes and returns the refusals of the command whose first process is `process`.
     pub(super) fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.status.take_of(process)
     }
 
-    /// Returns the report of a connection that waits for an answer, since its host is not on the list of allowed hosts.
+    /// Returns the report of a connection that waits for an answer: its host is not on the list of allowed hosts.
     pub(super) fn asked(&mut self, host: &HostName, port: u16) -> Option<&Refusal> {
         self.status.asked(host, port)
     }
@@ -46,8 +46,8 @@ impl Refusals {
         self.status.take()
     }
 
-    /// Removes and returns the refusals that were added to no result. Leaves out those of the worker process itself,
-    /// which returns the errors in its results.
+    /// Removes and returns the refusals that were added to no result. Leaves out those of the worker process itself: it
+    /// returns their errors in its results.
     pub(super) fn take_rest(&mut self) -> Vec<Refusal> {
         self.wake_ups = 0;
         let mut rest = self.status.take();
@@ -56,7 +56,7 @@ impl Refusals {
     }
 }
 
-/// Returns the pid of a process in its innermost pid namespace, that of its broker (`NSpid`, `proc_pid_status(5)`).
+/// Returns the pid of a process in its innermost pid namespace, the broker's (`NSpid`, `proc_pid_status(5)`).
 fn innermost(pid: u32) -> Option<u32> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(&mut status).ok()?;

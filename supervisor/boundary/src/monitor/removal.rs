@@ -78,7 +78,7 @@ impl TempRemoval {
         }
     }
 
-    /// Removes an entry of the root. Of a directory, removes as much as is possible now.
+    /// Removes an entry of the root. If it is a directory, removes as much of it as is possible now.
     fn remove(&mut self, name: &OsStr) -> io::Result<()> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());

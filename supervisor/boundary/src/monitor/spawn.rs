@@ -131,7 +131,7 @@ impl Requests {
     }
 }
 
-/// Ends the thread and waits for it, so that it ends a prestarted sandbox-exec.
+/// Ends the thread and waits for it, so that the thread ends a prestarted sandbox-exec first.
 impl Drop for Requests {
     fn drop(&mut self) {
         drop(self.sender.take());
@@ -149,7 +149,7 @@ enum Request {
         origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
-    /// Starts a sandbox-exec in advance, which waits for the order to run this command.
+    /// Starts a sandbox-exec in advance. It waits for the order to run this command.
     Prepare { command: Vec<OsString> },
 }
 
@@ -165,8 +165,8 @@ impl Programs {
 }
 
 impl Spawner {
-    /// Starts a thread of its own, which ends with the last clone of this `Spawner`. `before` completes the confinement
-    /// of every program.
+    /// Returns a `Spawner` with a thread of its own. The thread ends with the last clone. `before` completes the
+    /// confinement of every program.
     pub fn start(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let requests = Arc::new(Requests::start(sandbox_exec)?);
         Ok(Self { requests, before: Arc::new(Mutex::new(before)) })

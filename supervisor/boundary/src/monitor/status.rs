@@ -1,8 +1,8 @@
-//! Reads the status pipe of a broker, which reports the start of the program, and the system calls that the broker
-//! denied.
+//! Reads the status pipe of a broker. On it, the broker reports the start of the program, and each system call that it
+//! denied (a refusal).
 //!
 //! The broker writes each refusal before it answers the system call, so all refusals of a tool call are in the pipe
-//! when it ends. The capacity of the pipe bounds a flood of refusals.
+//! when the call ends. The capacity of the pipe bounds a flood of refusals.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// Maximum number of reports that are read at once, which is more than a pipe holds.
+/// Maximum number of reports that are read at once. A pipe holds fewer.
 const MOST_AT_ONCE: usize = 1024;
 /// Maximum number of kept refusals. Further ones are dropped.
 const MOST: usize = 1024;
@@ -35,7 +35,7 @@ pub struct StatusPipe {
 }
 
 impl StatusPipe {
-    /// Must be called within an async runtime.
+    /// Returns a reader of the pipe. Must be called within an async runtime.
     pub fn new(pipe: OwnedFd) -> io::Result<Self> {
         let pipe = Prompt(pipe::Receiver::from_owned_fd(pipe)?);
         Ok(Self { reports: AsyncIncoming::new(pipe, Generation::default()), refused: Vec::new() })

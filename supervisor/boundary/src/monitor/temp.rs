@@ -71,7 +71,7 @@ impl PrivateTemp {
         Self::create_at(temps.path(), temps.variable, locks)
     }
 
-    /// Creates the temp directory in `directory`, which belongs to Bailiwick.
+    /// Creates the temp directory in `directory`. That directory belongs to Bailiwick.
     pub fn create_in(directory: &Path, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(directory, "BAILIWICK_HOME", locks)
     }

@@ -1,8 +1,8 @@
-//! The parent of a user's private temp directories, which is hidden from every confined program.
+//! The parent directory of a user's private temp directories. It is hidden from every confined program.
 //!
-//! It is in the cache directory, which is hidden as a whole, so directories that are created later are hidden as well.
-//! The system's temp directory is used only if the cache directory is unsuitable: its path is too long for a socket's
-//! name, or the workers' user cannot write or enter it.
+//! It is in the cache directory. That one is hidden as a whole, so directories that are created later are hidden as
+//! well. The system's temp directory is used only if the cache directory is unsuitable: its path is too long for a
+//! socket's name, or the workers' user cannot write or enter it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -22,7 +22,7 @@ const LONGEST: usize = 48;
 /// Maximum length of the path of the system's temp directory, in bytes.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode of a directory that only the owner enters and nobody lists. In the lowest tier, only the mode hides the names.
+/// Mode of a directory that only the owner enters and nobody lists. In the floor tier, only the mode hides the names.
 const PRIVATE: u32 = 0o300;
 
 /// Mode of a directory that only the owner enters and lists.
@@ -98,7 +98,7 @@ fn make_in(cache: &Path) -> io::Result<PathBuf> {
     make(&path, PRIVATE).map(|()| path)
 }
 
-/// Returns the error for a path longer than `most` bytes, which leaves no room for a socket's name (unix(7)).
+/// Returns the error for a path of more than `most` bytes. Such a path leaves no room for a socket's name (unix(7)).
 fn is_longer(path: &Path, most: usize) -> io::Error {
     let length = path.as_os_str().len();
     io::Error::other(format!(

@@ -26,7 +26,7 @@ use super::host_questions::HostQuestion;
 use super::process::BrokerProcess;
 use super::spawn::{Origin, Spawner};
 
-/// Environment variable for the log level, which workers inherit.
+/// Environment variable for the log level. Workers inherit it.
 const LOG_LEVEL: &str = "BAILIWICK_LOG";
 
 pub type Started = (Worker, mpsc::Receiver<WorkerEvent>);

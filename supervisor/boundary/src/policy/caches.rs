@@ -33,7 +33,7 @@ const TAG: (&str, &str) = (
      # All of it may be deleted while no session runs.\n",
 );
 
-/// Name that no file has. Hiding it makes sandbox-exec permit its siblings one by one, which excludes later caches.
+/// Name that no file has. Hiding it makes sandbox-exec permit the existing siblings one by one. Later ones stay hidden.
 const NOTHING: &str = ".nothing";
 
 /// Environment variables of package managers, each with the name of its directory in the private caches.
@@ -60,7 +60,7 @@ pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(place)
 }
 
-/// Creates the directory for caches of single sessions, which the sessions remove at their end.
+/// Creates the directory for caches of single sessions. Each session removes its own at its end.
 pub fn make_sessions(cache: &Path) -> io::Result<PathBuf> {
     let place = cache.join(SESSIONS);
     make(cache, &place)?;
@@ -89,7 +89,7 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// Returns a project directory's identity: its file handle, which is never reused, or else its inode.
+/// Returns a project directory's identity: its file handle (never reused), or else its inode.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());
@@ -117,13 +117,13 @@ impl HiddenPaths {
     }
 }
 
-/// Returns the entries of a directory, and [`NOTHING`], which also hides entries that are created later.
+/// Returns the entries of a directory, and [`NOTHING`] to hide entries that are created later.
 fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.chain([place.join(NOTHING)])
 }
 
-/// The user's own caches, which some package managers can read in addition to private ones.
+/// Caches of the user's own that some package managers can read in addition to private ones.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     variables: Vec<(&'static str, Vec<u8>)>,
@@ -165,7 +165,7 @@ impl Fetched {
         }
     }
 
-    /// Returns the variable that sets Maven's caches, which versions before 3.9 ignore. `None` without a home, or for a
+    /// Returns the variable that sets Maven's caches. Versions before 3.9 ignore it. `None` without a home, or for a
     /// path that Maven would split into words.
     fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
         let own = place.join("maven");

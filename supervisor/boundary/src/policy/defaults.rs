@@ -54,7 +54,7 @@ const AUTHORITIES: &[&str] = &[
     "npm_config_cafile",
 ];
 
-/// Variable that keeps tar of uid 0 from changing the owners of files, which the sandbox denies.
+/// Variable that keeps tar of uid 0 from changing the owners of files: the sandbox denies that.
 const TAR: (&str, &str) = ("TAR_OPTIONS", "--no-same-owner");
 
 /// Editor for programs without a terminal: prints an error and fails. Works also for programs that split it into words.

@@ -62,7 +62,7 @@ impl HiddenInodes {
     /// Adds the current paths of recorded files to the hidden paths of a confinement. Hides unreadable directories as a
     /// whole.
     ///
-    /// A running process can move files at any time. Only the full sandbox tier prevents that it then reads them.
+    /// A running process can move files at any time. Only the full sandbox tier prevents it from reading them then.
     pub fn follow(&mut self, confinement: &mut Confinement) -> Result<(), FollowError> {
         let rights = &confinement.rights;
         let in_place = self.take_up(rights, rights.hidden.iter(), confinement.temp.as_ref())?;

@@ -1,7 +1,8 @@
 //! Git directories outside of the project, as those of linked worktrees and submodules.
 //!
-//! Git has to write such a directory. But the project's `.git` file, which names the directory, may be hostile. So the
-//! directory becomes writable only if it names the project in turn, which takes write access outside of the project.
+//! Git has to write such a directory. But the project's `.git` file names the directory, and may be hostile. So the
+//! directory becomes writable only if it names the project in turn: only somebody with write access outside of the
+//! project can arrange that.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -13,10 +13,10 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 
-/// List of hidden paths in sections, which the head of `hidden.txt` explains.
+/// List of hidden paths in sections. The head of `hidden.txt` explains the sections.
 const LIST: &str = include_str!("hidden.txt");
 
-/// Parent of all users' runtime directories, which is hidden as a whole.
+/// Parent of all users' runtime directories. It is hidden as a whole.
 const RUNTIME_DIRECTORIES: &str = "/run/user";
 
 #[derive(Clone, Debug)]
@@ -113,8 +113,8 @@ fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|entry| entry.path()).collect()
 }
 
-/// True if this user can read the file. An unreadable file need not be hidden, and rules around each path in /etc cost
-/// most of a start.
+/// True if this user can read the file. An unreadable file need not be hidden. Rules around each path in /etc would
+/// take most of the time of a start.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }

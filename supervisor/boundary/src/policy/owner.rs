@@ -18,8 +18,8 @@ pub struct Owner {
     pub home: Option<PathBuf>,
 }
 
-/// Returns the owner of a project that belongs to another user. `None` unless this process is root's and not everybody
-/// may write the project.
+/// Returns the owner of a project that belongs to another user. `None` if this process does not run as root, or if
+/// everybody may write the project.
 pub fn foreign_owner(project: &Path) -> Option<Owner> {
     let meta = fs::metadata(project).ok()?;
     let foreign = geteuid().is_root() && meta.uid() != 0 && meta.mode() & 0o002 == 0;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-/// Returns the canonical path of a socket that a user allows, relative to the project. An `Err` has a phrase about it.
+/// Returns the canonical path of a socket that a user allows, relative to the project. An `Err` says what is wrong with
+/// it.
 pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let found = resolved(&project.join(path))?;
     // A link in the project may be an agent's, and must not choose what the user allows.
@@ -15,7 +16,8 @@ pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     Ok(found.into())
 }
 
-/// Returns the path of a socket that a settings file allows. Rejects links, which may be newer than that file.
+/// Returns the path of a socket that a settings file allows. Rejects links: an agent may have created them after the
+/// file was written.
 pub fn configured_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     let found = resolved(&named)?;

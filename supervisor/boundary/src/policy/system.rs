@@ -1,4 +1,4 @@
-/// Directories of the system's programs, which every MCP server may read.
+/// Directories of the system's programs. Every MCP server may read them.
 pub const SYSTEM: [&str; 15] = [
     "/bin",
     "/sbin",

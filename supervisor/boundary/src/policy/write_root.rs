@@ -58,8 +58,8 @@ fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     }
 }
 
-/// Returns the path that a settings file makes writable. Rejects paths with links, which an agent may have created
-/// after the file was written. The error is a phrase about the path.
+/// Returns the path that a settings file makes writable. Rejects paths with links, because an agent may have created
+/// the links after the file was written. The error is a phrase about the path.
 pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     match std::fs::canonicalize(&named) {

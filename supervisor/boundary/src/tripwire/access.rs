@@ -30,7 +30,7 @@ pub(super) struct PlaceAccess {
     pub(super) group: u32,
     /// Access control list in addition to the mode. `None` if there is none, or if the lists were not read.
     pub(super) list: Option<Arc<[u8]>>,
-    /// Default access control list of a directory, which new entries inherit.
+    /// Default access control list of a directory. New entries inherit it.
     pub(super) default: Option<Arc<[u8]>>,
 }
 
@@ -54,8 +54,8 @@ impl PlaceAccess {
         Self { list: list(LIST), default, ..Self::of(stat) }
     }
 
-    /// True if both give everybody the same access. Compares owners only if this process runs as root, which alone can
-    /// change them.
+    /// True if both give everybody the same access. Compares owners only if this process runs as root, because only
+    /// root can change them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
         owners && self.mode == other.mode && self.list == other.list && self.default == other.default
@@ -67,8 +67,8 @@ impl PlaceAccess {
         owner || self.is_open_beside(before, before.default.as_deref())
     }
 
-    /// True if somebody can write a new file who cannot write the directory `around` it. Access that the directory
-    /// makes entries inherit does not count.
+    /// True if somebody can write a new file who cannot write the directory `around` it. Access that entries inherit
+    /// from the directory does not count.
     pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
         self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
     }
@@ -97,7 +97,7 @@ impl PlaceAccess {
         Self { mode: self.mode & kept, list: None, default: None, ..self.clone() }
     }
 
-    /// Sets the file at `path` to this access. `path` is a link in /proc to an open file, since links are followed.
+    /// Sets the file at `path` to this access. Links are followed, so `path` must be a link in /proc to an open file.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         let found = fs::metadata(path)?;
         let mut mode = self.mode;

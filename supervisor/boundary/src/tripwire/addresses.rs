@@ -16,7 +16,7 @@ const SUFFIXES: &[&str] = &["", ".git", "/.git", ".git/.git"];
 pub(super) enum Address {
     /// Address on another machine, reached by a transport that is built into git.
     Remote,
-    /// Local path. A word that is no known remote's name also is one for git.
+    /// Local path. Git takes a word for a local path, too, unless it is a known remote's name.
     Local(PathBuf),
     /// Helper program, option, or a form that git may understand in another way than this parser.
     Strange,
@@ -90,7 +90,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// Searched and writable directories, which decide if a local path is harmless as a remote or an object store.
+/// Searched and writable directories. They decide if a local path is harmless as a remote or an object store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
     pub(super) searched: &'a [PathBuf],

@@ -13,7 +13,7 @@ use super::root::GIT;
 /// Maximum number of attempts to move `.git` back, in case another process keeps moving it.
 const TRIES: usize = 8;
 
-/// Descriptor of the original `.git` directory, which stays valid if the directory is moved. `None` if there is none.
+/// Descriptor of the original `.git` directory. It stays valid if the directory is moved. `None` if there is no `.git`.
 #[derive(Debug)]
 pub(super) struct Anchor(Option<OwnedFd>);
 

@@ -35,7 +35,7 @@ pub(super) struct Aside<'a> {
 pub(super) struct TakenOut {
     /// New path of the file. `None` if it was removed.
     pub(super) moved_to: Option<PathBuf>,
-    /// Error that prevented the move, after which the file was removed.
+    /// Error that prevented the move. Then the file was removed. `None` without an error.
     pub(super) unmoved: Option<io::Error>,
 }
 
@@ -79,7 +79,7 @@ impl Aside<'_> {
     }
 }
 
-/// Moves a file into `directory`, which is created if missing. Returns the file's new path.
+/// Moves a file into `directory`, and creates `directory` if it is missing. Returns the file's new path.
 fn move_aside(parent: &OwnedFd, from: &OsStr, name: &OsStr, directory: &Path) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     for target in free_names(directory, name).filter(|path| path.symlink_metadata().is_err()) {

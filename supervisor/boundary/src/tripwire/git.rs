@@ -22,12 +22,12 @@ pub trait ConfinedGit: fmt::Debug + Send + Sync {
     fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion>;
 }
 
-/// A running confined command, which ends when this is dropped.
+/// A running confined command. Dropping this value ends it.
 #[derive(Debug)]
 pub struct GitQuestion {
     ends: Option<(File, File)>,
     broker: OwnedFd,
-    /// Read end of the sandbox's status pipe. The sandbox ends when it is closed.
+    /// Read end of the sandbox's status pipe. Closing it ends the sandbox.
     _status: OwnedFd,
     deadline: Instant,
 }

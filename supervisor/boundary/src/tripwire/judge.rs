@@ -19,7 +19,7 @@ use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPla
 pub(super) enum TripwireVerdict {
     Pass,
     Restore(PlaceChange),
-    /// The file keeps its changes, but is rewritten with this content, which lacks the forbidden parts.
+    /// The file is rewritten with this content: its changed content without the forbidden parts.
     Keep(Vec<u8>, PlaceChange),
     Close(PlaceAccess),
     /// The directory has too many new entries to check one by one, so all new entries are removed.
@@ -27,7 +27,7 @@ pub(super) enum TripwireVerdict {
 }
 
 impl TripwireVerdict {
-    /// True if the verdict writes content, which needs disk space. `was_there` is true if the file existed before.
+    /// True if the verdict writes content, and so needs disk space. `was_there` is true if the file existed before.
     pub(super) const fn needs_room(&self, was_there: bool) -> bool {
         match self {
             Self::Restore(_) => was_there,
@@ -60,7 +60,7 @@ pub(super) struct OwnEntry {
 }
 
 impl TripwireVerdict {
-    /// Returns the change to undo. `None` if it may stay.
+    /// Returns the change to undo. `None` if the change may stay.
     pub(super) fn change(self) -> Option<PlaceChange> {
         match self {
             Self::Pass => None,
@@ -221,8 +221,8 @@ impl JudgedSurroundings<'_> {
         directory.iter().any(|name| name == GIT) && is_gone()
     }
 
-    /// True if `text`, which lacks the forbidden entries, still has the person's entries, has no other forbidden ones,
-    /// and differs from the file before.
+    /// Judges `text`, a file without its forbidden entries. True if it still has the person's entries, has no other
+    /// forbidden ones, and differs from the file before.
     fn is_worth_keeping(
         self,
         path: &Path,

@@ -24,7 +24,7 @@ pub(super) enum LayoutPart {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `git rebase` with the default backend, which merges.
+    /// `git rebase` with the default backend (`merge`).
     RebaseMerge,
     /// `git am`, and `git rebase --apply`.
     RebaseApply,
@@ -244,7 +244,7 @@ pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     (!is_patch && !is_lock && !is_known).then_some(FileKind::Unknown)
 }
 
-/// True for a regular file that git only reads as data, which needs no check.
+/// True for a regular file that git only reads as data. Such a file needs no check.
 pub(super) fn is_plain_data(name: &OsStr, file_type: Option<FileType>) -> bool {
     part(name) == LayoutPart::Data && file_type.is_some_and(|kind| kind.is_file())
 }

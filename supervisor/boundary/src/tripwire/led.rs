@@ -36,7 +36,7 @@ const SET: &[(&str, &str)] = &[
 /// Maximum number of new entries that a message about one file names.
 const MOST_TOLD: usize = 5;
 
-/// Subject of an entry: a section and its subsection, or a section without one and the key.
+/// Subject of an entry: a section and its subsection, or a section without subsections and the key.
 type LedName<'a> = (&'a [u8], &'a [u8]);
 
 #[derive(Debug, Default)]

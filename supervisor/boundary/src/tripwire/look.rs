@@ -118,7 +118,7 @@ impl<'a> TripwireLook<'a> {
     }
 
     /// Handles a path that is deeper than the limit. The first snapshot then fails. A later one records a new path as
-    /// an unexpected file, which is removed.
+    /// an unexpected file, so that it is removed.
     pub(super) fn beyond(&mut self, at: &OwnedFd, path: &Path, bound: Bound) {
         if self.is_first() {
             self.met(path, bound);
@@ -268,8 +268,8 @@ impl<'a> TripwireLook<'a> {
         Ok((Some(body), access))
     }
 
-    /// Returns the maximum number of bytes to read. A file that is only compared has changed if it is longer than
-    /// before, so no more is needed.
+    /// Returns the maximum number of bytes to read. A file that is only compared is read to its earlier length: if it
+    /// is longer, it has changed.
     fn largest(&self, kind: FileKind, before: Option<&WatchedPlace>) -> usize {
         let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
         match before.map(|before| &before.body) {

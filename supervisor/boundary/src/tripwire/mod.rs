@@ -133,8 +133,8 @@ impl Tripwire {
         Ok(())
     }
 
-    /// Begins a tool call that may write. If no other such call runs, changes since the last one count as the person's,
-    /// and the recorded state is renewed.
+    /// Begins a tool call that may write. If no other such call runs, changes since the last such call count as the
+    /// person's, and the recorded state is renewed.
     pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {

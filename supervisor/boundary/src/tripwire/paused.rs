@@ -30,7 +30,7 @@ const STRATEGY_OPTIONS: &[&str] = &[
     "subtree",
 ];
 
-/// Options that `git am` passes on to `git apply`, none of which names a file outside of the work tree.
+/// Options that `git am` passes on to `git apply`. None of them names a file outside of the work tree.
 const APPLY_OPTIONS: &[&str] = &[
     "--whitespace",
     "--ignore-space-change",
@@ -224,8 +224,8 @@ fn is_sequencer_option(entry: &GitConfigEntry) -> bool {
     entry.section == b"options" && entry.subsection.is_none() && is_known
 }
 
-/// Returns the paths in `MERGE_RR`, whose records are `ID TAB PATH NUL`. `git rerere` and `git commit` read and write
-/// these files. `None` if a record has another form.
+/// Returns the paths in `MERGE_RR`, a file of records `ID TAB PATH NUL`. `git rerere` and `git commit` read and write
+/// the files at these paths. `None` if a record has another form.
 pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
     use std::os::unix::ffi::OsStrExt;
     let records = text.strip_suffix(b"\0").unwrap_or(text);

@@ -160,8 +160,8 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Follows the sources of settings that git reports, which environment variables and compiled-in paths can name.
-    /// Git leaves out includes whose condition is not met now; `configuration` follows those.
+    /// Follows the sources of settings that git reports. Environment variables and compiled-in paths can name them. Git
+    /// leaves out includes whose condition is not met now; `configuration` follows those.
     fn said_by(&mut self, git: &GitSources) {
         for file in &git.files {
             self.origin.clone_from(file);
@@ -346,7 +346,7 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Returns the path of every link on the way to a file, and finally the path of the file, which may not exist.
+/// Returns the path of every link on the way to a file, and finally the path of the file. The file may not exist.
 pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     let reversed = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()

@@ -114,7 +114,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the other entries at the top of a git directory, those that git does not know last.
+    /// Records the other entries at the top of a git directory. Entries that git does not know come last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);
@@ -153,7 +153,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records all entries of a directory of git's data, and of those in it, that are neither files nor directories.
+    /// Records the entries that are neither files nor directories, in a directory of git's data and in those below it.
     fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
         self.trees += 1;
         if self.trees > MOST_TREES {

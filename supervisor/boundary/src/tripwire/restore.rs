@@ -1,6 +1,6 @@
 //! Restores watched files. Each step uses one name in an open directory, and never follows a link.
 //!
-//! If a file cannot be restored, it is renamed or loses all permissions, which needs no disk space.
+//! If a file cannot be restored, it is renamed or loses all permissions. Neither needs disk space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +22,7 @@ use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     pub(super) moved_to: Option<PathBuf>,
-    /// Error that prevented the move of the changed file, which was removed instead.
+    /// Error that prevented the move of the changed file. Then the file was removed. `None` without an error.
     pub(super) unmoved: Option<io::Error>,
     pub(super) closed: bool,
     pub(super) failure: Option<Errno>,

@@ -72,7 +72,7 @@ impl TripwireLook<'_> {
 }
 
 /// Returns the watched files that a read-only mount can protect, relative to the watched directory. Leaves out links,
-/// and the `tracked` files, which git must be able to check out.
+/// and the `tracked` files: git must be able to check those out.
 pub(super) fn to_protect(state: &WatchState, tracked: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));

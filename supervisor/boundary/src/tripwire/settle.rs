@@ -45,7 +45,7 @@ pub(super) struct ConfigView<'a> {
     pub(super) root: Root,
     pub(super) path: &'a Path,
     pub(super) known: &'a BTreeSet<PathBuf>,
-    /// State of the watched files in which the person left them.
+    /// State in which the person left the watched files.
     pub(super) persons: &'a BTreeMap<PathBuf, WatchedPlace>,
     pub(super) own: &'a Own,
     pub(super) around: &'a Around,
@@ -118,7 +118,7 @@ impl<'a> ConfigView<'a> {
 }
 
 /// Returns the permissions to set for a file that has become too open: those before, or the widest allowed for a new
-/// file. `None` if it has not.
+/// file. `None` if the file is not too open.
 fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {

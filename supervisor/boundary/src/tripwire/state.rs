@@ -22,11 +22,11 @@ pub(super) enum FileKind {
     Whole,
     Config,
     Hook,
-    /// The file `commondir` of a linked worktree, which names the directory with configuration and hooks.
+    /// The file `commondir` of a linked worktree. It names the directory with configuration and hooks.
     CommonDirectory,
     /// A file in a git directory that git acts on later. Its content decides if a change may stay.
     State(TripwireRule),
-    /// A `.git` file, which names the git directory.
+    /// A `.git` file. It names the git directory.
     GitFile,
     /// An entry of a git directory that git itself does not have.
     Unknown,
@@ -61,7 +61,7 @@ pub(super) enum TripwireRule {
 pub(super) enum FileBody {
     File(Arc<[u8]>),
     Link(OsString),
-    /// A directory, whose entries are recorded separately.
+    /// A directory. Its entries are recorded separately.
     Directory,
     /// A special file, a file that is too large to be kept, or a file that cannot be read.
     Closed(FileStamp),

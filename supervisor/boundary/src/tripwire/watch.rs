@@ -160,7 +160,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns those of the paths that are in one watched directory, relative to it.
+    /// Returns the paths in the watched directory `root`, relative to `root`.
     pub(super) fn beneath(&self, root: &Path) -> Self {
         let inside = |places: &[PathBuf]| {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()

@@ -1,5 +1,5 @@
-//! The guest around one MCP server, which starts the server and speaks MCP with it. Its access, from the server's
-//! settings, does not depend on an agent.
+//! The guest around one MCP server. It starts the server and speaks MCP with it. The guest's access is from the
+//! server's settings, and does not depend on an agent.
 
 mod admit;
 
@@ -49,7 +49,7 @@ impl GuestKind for McpKind {
 #[derive(Debug)]
 pub struct McpServerSpec {
     pub name: String,
-    /// Path of the worker's program, which has to be readable and executable under the confinement.
+    /// Path of the worker's program. It must be readable and executable under the confinement.
     pub program: PathBuf,
     pub confinement: Confinement,
     pub command: McpCommand,
@@ -104,7 +104,7 @@ pub struct McpServerProcess {
 }
 
 impl McpServerProcess {
-    /// Starts the guest, which starts the server. After an error no process of the guest remains.
+    /// Starts the guest. The guest starts the server. After an error no process of the guest remains.
     pub async fn start(spawner: &Spawner, spec: McpServerSpec) -> Result<Self, GuestError> {
         let McpServerSpec { name, program, confinement, command, log } = spec;
         let order = McpOrder::Start(command);

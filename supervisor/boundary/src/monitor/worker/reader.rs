@@ -188,7 +188,8 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no tool call runs, and starts none meanwhile, since later refusals might belong to it.
+    /// Runs `take` if no tool call runs, and starts none meanwhile, because refusals that arrive later might belong to
+    /// that call.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }

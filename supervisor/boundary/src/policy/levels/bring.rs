@@ -58,8 +58,8 @@ struct Pair<'a> {
 }
 
 impl Copier {
-    /// Creates a copier that writes incomplete files in `making`, which must be on the file system of the targets.
-    /// Removes the files that a killed copier left there.
+    /// Creates a copier that writes incomplete files in `making`. That directory must be on the file system of the
+    /// targets. Removes the files that a killed copier left there.
     pub(super) fn new(identity: Option<Identity>, making: OwnedFd) -> io::Result<Self> {
         for (name, _) in list(&making, usize::MAX)? {
             if is_left_over(&name) {

@@ -16,7 +16,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Returns the level of `rights`, which must not include directories private to one agent.
+    /// Returns the level of `rights`. They must not include directories private to one agent.
     pub fn of(rights: Rights, approved: bool) -> Self {
         let Rights { write, net, reach, sockets, .. } = rights.normalised();
         Self { write, net, reach, sockets, approved }
@@ -26,7 +26,7 @@ impl Level {
         self.approved >= other.approved && self.rights().covers(&other.rights())
     }
 
-    /// True for the level with the least access, which every other level covers.
+    /// True for the level with the least access: every other level covers it.
     pub fn is_lowest(&self) -> bool {
         *self == Self::default()
     }

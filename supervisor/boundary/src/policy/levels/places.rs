@@ -32,7 +32,7 @@ impl LevelPlaces {
         &self.root
     }
 
-    /// Returns the path of a level's directory, which need not exist.
+    /// Returns the path of a level's directory. The directory need not exist.
     pub fn place(&self, level: &Level) -> PathBuf {
         self.root.join(level.name())
     }
@@ -70,7 +70,7 @@ impl LevelPlaces {
     }
 
     /// Copies files from the directories of levels with more access to a worker's `caches`. `temp` is the private temp
-    /// directory, which contains `caches` if the level is the lowest.
+    /// directory. It contains `caches` if the level is the lowest.
     pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
         let level = match caches.strip_prefix(&self.root) {
             Ok(_) => level_of(caches)

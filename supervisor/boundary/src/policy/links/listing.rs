@@ -23,7 +23,7 @@ pub(super) struct LinkListing(OnceCell<Option<Names>>);
 struct Names {
     /// Names with only ASCII characters, in lower case and sorted.
     ascii: Vec<Vec<u8>>,
-    /// Of each other name, only its ASCII characters. Case folding keeps their order.
+    /// The ASCII characters of each other name. Case folding keeps the order of these characters.
     others: Vec<Vec<u8>>,
 }
 
@@ -79,7 +79,8 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// Returns the names that the listing shows to be absent. Expects enough look-ups for a listing.
+    /// Returns the names that the listing shows to be absent. The number of expected look-ups is just high enough to
+    /// list.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);

@@ -140,8 +140,8 @@ fn is_in_place(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
 }
 
-/// Takes a shared lock on the watched directory, which other users' sessions see. Returns a warning for the user if the
-/// lock shows or cannot show such a session.
+/// Takes a shared lock on the watched directory, so that other users' sessions notice this one. Returns a warning for
+/// the user if there is such a session, or if the file system has no locks on directories.
 fn lock_directory(
     directory: &File,
     path: &Path,

@@ -12,10 +12,11 @@ use sha2::{Digest as _, Sha256};
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Identity of a directory: its canonical path, and its file handle, which no other directory at that path gets.
+/// Identity of a directory: its canonical path, and its file handle. No other directory at that path gets the same
+/// handle.
 ///
-/// On a file system without handles (`name_to_handle_at(2)`) it has the inode instead, which a later directory may get.
-/// Device numbers change with each mount, and some file systems have no birth times.
+/// On a file system without handles (`name_to_handle_at(2)`) it has the inode instead. A later directory may get the
+/// same inode. Device numbers change with each mount, and some file systems have no birth times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RootIdentity {
     pub(super) path: WirePath,
@@ -41,7 +42,7 @@ impl RootIdentity {
         self.path == other.path && self.handle != other.handle
     }
 
-    /// True if both are the same directory, which has been moved away from the path of `other`.
+    /// True if both are the same directory, and the directory has been moved away from the path of `other`.
     pub(super) fn was_at(&self, other: &Self) -> bool {
         let is_there = || {
             let path = other.path.as_path();

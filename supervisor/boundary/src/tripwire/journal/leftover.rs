@@ -18,7 +18,7 @@ pub struct CutOffChange {
     pub what: PlaceChange,
     pub before: Option<Vec<u8>>,
     pub now: Option<Vec<u8>>,
-    /// Changed paths in this directory, if it is one. A person's choice for the directory applies to them.
+    /// Changed paths below this path, if it is a directory. A person's choice for the directory applies to them.
     pub inside: Vec<PathBuf>,
 }
 

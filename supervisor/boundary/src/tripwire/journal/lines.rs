@@ -54,7 +54,7 @@ pub(in super::super) enum BaselinePart {
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Author {
     Person,
-    /// An agent, whose change is permitted.
+    /// An agent that made a permitted change.
     Agent,
 }
 

@@ -1,15 +1,16 @@
-//! The journal of a watched directory: files with the recorded state of the watched files, which all sessions that may
-//! write there share.
+//! The journal of a watched directory: files with the recorded state of the watched files. All sessions that may write
+//! there share it.
 //!
-//! A session that recorded the state by itself would take a file that a command of another session has just planted for
-//! the person's own. So the first session writes a journal in the state directory, and others join it. Locks
+//! If each session recorded the state by itself, it could take a file for the person's own that a command of another
+//! session has just planted. So the first session writes a journal in the state directory, and others join it. Locks
 //! (`flock(2)`) show which sessions run:
 //!
 //! | file | shared | exclusive |
 //! | --- | --- | --- |
 //! | `door` | – | by a session that enters or leaves; by the first, until the changes of a killed one are settled |
 //! | `alive` | by each session, for its life | by none: a session that gets it is the only one |
-//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs anywhere |
+//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs
+//! anywhere |
 //! | `lines` | – | while a session reads, compares and appends |
 //!
 //! Sessions of other users, containers and state directories see a shared lock on the watched directory.
