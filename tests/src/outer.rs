@@ -1,4 +1,4 @@
-//! Imitates the system call filter of a container engine: a seccomp filter around the program that denies calls.
+//! Imitates the system call filter of a container engine: a seccomp filter that denies system calls to a program.
 
 use std::io;
 use std::os::unix::process::CommandExt;

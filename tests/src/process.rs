@@ -60,8 +60,8 @@ pub fn alive(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Returns the pids of processes with these bytes in their environment. Only root can read that of processes that are
-/// not dumpable.
+/// Returns the pids of processes with these bytes in their environment. Only root can read the environment of processes
+/// that are not dumpable.
 pub fn marked(mark: &[u8]) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("proc is mounted").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -64,7 +64,7 @@ fn capabilities() -> u64 {
     effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// Directory with the tested programs, which every user can read.
+/// Directory with the tested programs. Every user can read it.
 #[derive(Debug)]
 pub struct Programs(PathBuf);
 

@@ -1,4 +1,4 @@
-//! Creates a repository with an attacker's program, which a person's command might later execute.
+//! Creates a repository with an attacker's program. A person's command might later execute it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::{PLACE, World};
 
-/// Creates a repository with a committed file, and with the attacker's program `evil.sh`, which leaves a mark in the
-/// home directory.
+/// Creates a repository with a committed file, and with the attacker's program `evil.sh`. That program leaves a mark in
+/// the home directory.
 pub fn repository(user: User) -> World {
     repository_below(user, Path::new(PLACE))
 }
 
-/// Like [`repository`], in a subdirectory of `directory`, which every user must be able to enter.
+/// Like [`repository`], in a subdirectory of `directory`. Every user must be able to enter `directory`.
 pub fn repository_below(user: User, directory: &Path) -> World {
     let world = World::below(user, directory);
     world.file("kept.txt", "kept\n");

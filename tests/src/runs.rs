@@ -34,14 +34,14 @@ impl World {
         Finished::of(&mut self.exec(server, arguments))
     }
 
-    /// Replaces the path of the test's directory, which differs from run to run, in a text.
+    /// Replaces the path of the test's directory in a text. The path differs from run to run.
     pub fn stable(&self, text: &str) -> String {
         text.replace(&self.root().display().to_string(), "[world]")
     }
 }
 
 impl Finished {
-    /// Returns the `data` of the last event, which is the result of the run.
+    /// Returns the `data` of the last event: the result of the run.
     pub fn result(&self) -> serde_json::Value {
         let events = self.events();
         let last = events.last().unwrap_or_else(|| panic!("no events: {}", self.stderr));

@@ -1,4 +1,4 @@
-//! Checks requests by the rules of the vendors. Labels such as R1 number the rules, as in `supervisor/model/tests/`.
+//! Checks requests by the rules of the vendors.
 //!
 //! Messages API: the documentation's pages on messages, tool use and extended thinking, and the texts of its errors.
 //! Chat completions and responses: the API reference, the SDK's types, and the error texts of widely used servers.
@@ -22,7 +22,7 @@ impl Sent<'_> {
     }
 
     fn content(&self, path: &str) -> Checked {
-        // R2: serde_json takes neither NaN nor half of a surrogate pair.
+        // Serde_json takes neither NaN nor half of a surrogate pair.
         need(self.body.len() <= MAX_BODY, || "Request exceeds the maximum size".to_owned())?;
         let body: Value = serde_json::from_slice(self.body)
             .map_err(|error| format!("The request body is not valid JSON: {error}"))?;
@@ -35,7 +35,7 @@ impl Sent<'_> {
         self.headers.iter().filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks the method, the path and the headers (R1).
+    /// Checks the method, the path and the headers.
     fn envelope(&self, path: &str) -> Checked {
         need(self.method == "POST", || format!("{}: method not allowed", self.method))?;
         let is_messages = is_of_messages(path);
@@ -86,13 +86,13 @@ impl Sent<'_> {
     }
 }
 
-/// Maximum size of an accepted body in bytes (R2).
+/// Maximum size of an accepted body in bytes.
 const MAX_BODY: usize = 32_000_000;
 
 /// API version from which on no sampling parameters are accepted.
 const NEW: &str = "2026-10-21";
 
-/// Checks that edits of the context are requested only with the beta feature (R13).
+/// Checks that edits of the context are requested only with the beta feature.
 fn of_context_management(edits: &[Value], has: impl Fn(&str) -> bool) -> Checked {
     for edit in edits {
         let kind = word(edit, "type");
@@ -131,7 +131,7 @@ pub fn fault(path: &str, body: &Value) -> Option<String> {
     checked.err()
 }
 
-/// Checks the model, the maximum length of the reply, streaming and similar options (R9, R12).
+/// Checks the model, the maximum length of the reply, streaming and similar options.
 fn of_options(path: &str, body: &Value) -> Checked {
     need(!is_blank(word(body, "model")), || "model: Field required".to_owned())?;
     let conversation = [&body["messages"], &body["input"]].map(list).concat();
@@ -215,7 +215,7 @@ fn around_messages(body: &Value) -> Checked {
     of_cache(body)
 }
 
-/// Checks the names of tools and the roots of their schemas (R7).
+/// Checks the names of tools and the roots of their schemas.
 fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: usize) -> Checked {
     let mut names = BTreeSet::new();
     let [mut strict, mut optional, mut unions] = [0; 3];
@@ -234,7 +234,8 @@ fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: u
     })
 }
 
-/// Counts the optional parameters and unions in a strict schema, which are limited. Rejects a recursive schema.
+/// Counts the optional parameters and unions in a strict schema, because their numbers are limited. Rejects a recursive
+/// schema.
 fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Checked {
     need(schema["$ref"].is_null(), || "tools: Recursive schemas are not supported with strict".to_owned())?;
     *unions += usize::from(schema["anyOf"].is_array() || schema["type"].is_array());
@@ -249,7 +250,7 @@ fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Che
 }
 
 /// Checks the cache markers: at most four in the order of the prompt, none on thinking, those with a long lifetime
-/// first (R8).
+/// first.
 fn of_cache(body: &Value) -> Checked {
     let messages = list(&body["messages"]);
     let content = messages.iter().flat_map(|message| list(&message["content"]));
@@ -356,7 +357,7 @@ fn of_block<'a>(at: &str, block: &'a Value, ids: &mut BTreeSet<&'a str>) -> Chec
     }
 }
 
-/// Checks that the bytes are a picture of the claimed type (R10).
+/// Checks that the bytes are a picture of the claimed type.
 fn of_image(at: &str, source: &Value) -> Checked {
     let kinds =
         [("image/png", "iVBOR"), ("image/jpeg", "/9j/"), ("image/gif", "R0lG"), ("image/webp", "UklGR")];

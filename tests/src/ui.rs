@@ -68,7 +68,7 @@ impl Ui {
         Self::start_with_keys(command, size, "")
     }
 
-    /// Starts a program on a terminal, in which `keys` were typed before.
+    /// Types `keys` on a new terminal, then starts a program there.
     pub fn start_with_keys(command: &Command, (columns, rows): (u16, u16), keys: &str) -> Self {
         let size = PtySize { rows, cols: columns, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
@@ -142,7 +142,7 @@ impl Ui {
         self.sends(keys.as_bytes());
     }
 
-    /// Sends bytes to the program, which may be a part of a key.
+    /// Sends bytes to the program. They may be a part of a key.
     pub fn sends(&mut self, bytes: &[u8]) {
         self.keyboard.write_all(bytes).expect("a terminal takes keys");
         self.keyboard.flush().expect("a terminal takes keys");
@@ -227,8 +227,8 @@ fn modes(screen: &vt100::Screen) -> Modes {
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
 
-/// Returns the output as text, without the query for the terminal's background colour (OSC 11, DA1), which the UI sends
-/// once.
+/// Returns the output as text, without the query for the terminal's background colour (OSC 11, DA1). The UI sends this
+/// query once.
 pub fn without_question(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes).expect("the UI writes text");
     text.replacen("\x1b]11;?\x1b\\\x1b[c", "", 1)

@@ -1,4 +1,4 @@
-//! A world: the directories of one test (home, state, project), which no other test uses.
+//! A world: the directories of one test (home, state, project). No other test uses them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::process::{Finished, marked, wait_until};
 use crate::programs::{Programs, User, write_script};
 use crate::tier;
 
-/// API key of every test's model, which must not appear in any output.
+/// API key of every test's model. It must not appear in any output.
 pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
-/// Parent of all worlds. It is not `/tmp`, which the full tier replaces: an attack on a missing file would show
+/// Parent of all worlds. It is not `/tmp`: the full tier replaces that, and an attack on a missing file would show
 /// nothing.
 pub const PLACE: &str = "/var/tmp";
 
@@ -36,7 +36,7 @@ impl World {
         Self::below(user, Path::new(PLACE))
     }
 
-    /// Creates an empty world in a subdirectory of `directory`, which every user must be able to enter.
+    /// Creates an empty world in a subdirectory of `directory`. Every user must be able to enter `directory`.
     pub fn below(user: User, directory: &Path) -> Self {
         let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir_in(directory);
         let place = place.expect("a temp directory");

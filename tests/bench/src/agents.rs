@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(600);
 /// Beginning of a sub-agent's task. The sub-agent's number follows.
 const TASK: &str = "sub-task ";
 
-/// Measures a run of 200 sub-agents, which one turn starts and which work at the same time, with two replies each.
+/// Measures a run with 200 sub-agents that work at the same time. One turn starts them all, and each gives two replies.
 pub(super) fn many(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = model(MANY, 1, requests::command, || Reply::sse(requests::last_words()))?;
     let began = Instant::now();
@@ -147,7 +147,7 @@ fn model(
     ReplayServer::start_checked(Script::new(), Box::new(answer))
 }
 
-/// Returns the number of the sub-agent that sends the request. `None` for the first agent, which alone can start
+/// Returns the number of the sub-agent that sends the request. `None` for the first agent: only that one can start
 /// others.
 fn number(request: &str) -> Option<usize> {
     if request.contains("\"spawn_agent\"") {

@@ -88,7 +88,7 @@ fn bare() -> std::io::Result<()> {
 
 /// Confined worker that is ready, with the runtime to call it.
 pub(super) struct Warm<'a> {
-    /// Session of the worker, kept because the broker ends with it.
+    /// Session of the worker. It is kept because the worker's broker ends with it.
     _site: Site<'a>,
     runtime: Runtime,
     worker: Worker,

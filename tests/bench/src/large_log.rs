@@ -107,7 +107,6 @@ fn usage() -> Value {
     json!({"input": 9, "cache_creation": 0, "cache_read": 0, "output": 9})
 }
 
-/// Log that is being written.
 struct LogWriter {
     log: SessionLog,
     call: u64,

@@ -1,18 +1,17 @@
 //! # NAME
 //!
-//! bailiwick-bench — measures bailiwick beside its floors
+//! bailiwick-bench — measures bailiwick beside its floors (the same work without Bailiwick)
 //!
 //! # SYNOPSIS
 //!
-//! ```text
-//! bailiwick-bench [NAME] [--json] [--program PATH]
+//! ```text bailiwick-bench [NAME] [--json] [--program PATH]
 //! ```
 //!
 //! # DESCRIPTION
 //!
-//! Measurements and their floors are interleaved in one run and given as ratios, each with its target. The program under
-//! measurement is the `bailiwick` beside this one or that of `--program`, with the worker and the sandbox-exec beside it;
-//! parts of the supervisor are measured as the library that this program links.
+//! Measurements and their floors are interleaved in one run and given as ratios, each with its target. The program
+//! under measurement is the `bailiwick` beside this one or that of `--program`, with the worker and the sandbox-exec
+//! beside it; parts of the supervisor are measured as the library that this program links.
 //!
 //! Times are wall-clock microseconds unless a row says otherwise. The machine is never quiet, so a row gives the tenth
 //! percentile (what it costs when nothing is in the way) and the median.

@@ -138,7 +138,7 @@ fn words(count: usize) -> String {
     sse::message(&[sse::Block::text("word ".repeat(count))], "end_turn", sse::Usage::default())
 }
 
-/// Returns a request as long as a session's first one, which asks to close the connection afterwards.
+/// Returns a request as long as a session's first one. It asks the server to close the connection afterwards.
 fn request() -> Vec<u8> {
     let body = json!({
         "model": "claude-opus-5-5",

@@ -34,7 +34,7 @@ pub(super) fn first_request(setup: &BenchSetup) -> Result<BenchReport, BenchErro
     Ok(report)
 }
 
-/// MCP server in sh, which describes itself and one tool.
+/// MCP server in sh. It describes itself and one tool.
 const SERVER: &str = r#"while read -r line; do
     id=${line##*\"id\":} id=${id%%[,\}]*}
     case $line in
@@ -46,7 +46,8 @@ const SERVER: &str = r#"while read -r line; do
     printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
 done"#;
 
-/// Measures the time to the first model request with three MCP servers, next to none. No server is started for it.
+/// Measures the time to the first model request with three MCP servers, next to none. The request does not wait for a
+/// server.
 pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     const NAMES: [&str; 3] = ["one", "two", "three"];
     for name in NAMES {

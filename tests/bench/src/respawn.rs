@@ -31,7 +31,6 @@ pub(super) fn respawn(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// Agent with its running worker.
 struct BenchAgent<'a> {
     site: Site<'a>,
     runtime: &'a Runtime,

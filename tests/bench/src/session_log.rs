@@ -17,7 +17,7 @@ const CONTENT: usize = 200;
 /// Number of times that the log is read.
 const ROUNDS: usize = 10;
 
-/// Measures an append, and the reading of a log of 100,000 lines, whose chain of digests is verified.
+/// Measures an append, and the reading of a log of 100,000 lines. Reading verifies the log's chain of digests.
 pub(super) fn session_log(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &"bench".into())?;

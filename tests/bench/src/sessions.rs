@@ -23,7 +23,6 @@ use super::{BenchError, BenchSetup};
 const MESSAGE: usize = 5000;
 const TURNS: usize = 1000;
 
-/// Number of sessions in a long list.
 const SESSIONS: usize = 10_000;
 
 // Number of files in a large project, and in one directory.

@@ -49,7 +49,7 @@ impl Measurement {
 }
 
 impl BenchReport {
-    /// Adds a target that is a factor between the tenth percentiles of two rows, given by their indices.
+    /// Adds a target that is a factor between the tenth percentiles of two measurements, given by their indices.
     pub(crate) fn factor(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}", ours.subject, floor.subject);
@@ -58,7 +58,7 @@ impl BenchReport {
         }
     }
 
-    /// Adds a target that is a factor between the medians of two rows, given by their indices.
+    /// Adds a target that is a factor between the medians of two measurements, given by their indices.
     pub(crate) fn factor_of_medians(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}, medians", ours.subject, floor.subject);

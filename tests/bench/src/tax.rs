@@ -18,7 +18,6 @@ const WALKS: usize = 40;
 const FILES: usize = 20_000;
 const IN_ONE: usize = 50;
 
-/// Number of modules of the crate that is checked.
 const MODULES: usize = 60;
 
 /// Measures `cargo check` of a small crate that has changed, and `git status` of 20,000 files.

@@ -18,7 +18,6 @@ use tui::{Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Star
 use super::stats::{BenchReport, Measurement, cpu_time};
 use super::{BenchError, BenchSetup};
 
-/// Number of lines of the transcript.
 pub(super) const LINES: usize = 100_000;
 
 pub(super) const LINE: &str = "a line of the transcript, as long as lines of prose usually are (1234567890)";

@@ -72,7 +72,7 @@ struct BenchUi {
     keyboard: File,
     screen: File,
     seen: Vec<u8>,
-    /// The slave side, which is kept open because a terminal that nobody has open forgets its state.
+    /// The slave side. It is kept open because a terminal that nobody has open forgets its state.
     slave: OwnedFd,
 }
 

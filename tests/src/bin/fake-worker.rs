@@ -1,4 +1,4 @@
-//! A compromised worker, which tests start instead of `bailiwick-worker`, confined in the same way. The variable `FAKE`
+//! A compromised worker. Tests start it instead of `bailiwick-worker`, confined in the same way. The variable `FAKE`
 //! chooses its misbehaviour: at its start, after the model's first call (`call-`), or after an approved change
 //! (`commit-`).
 

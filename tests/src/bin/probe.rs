@@ -1,8 +1,8 @@
 //! A program that tries actions one after another, each in a separate process. For each it prints a JSON object: the
 //! action, the error number (0 for success), and the data that was read.
 //!
-//! `probe ACT ARGUMENT… -- ACT ARGUMENT… …`, or `probe plainly ACT ARGUMENT…`, which prints errors as usual programs
-//! do, or `probe victim`, which waits to be attacked.
+//! `probe ACT ARGUMENT… -- ACT ARGUMENT… …` tries each. `probe plainly ACT ARGUMENT…` prints errors as usual programs
+//! do. `probe victim` waits to be attacked.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

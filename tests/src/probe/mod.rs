@@ -123,7 +123,7 @@ fn done(answer: impl Into<i64>) -> io::Result<Vec<u8>> {
     check(answer).map(|_| Vec::new())
 }
 
-/// Converts the return value to a descriptor, which stays open until this process ends.
+/// Converts the return value to a descriptor. The descriptor stays open until this process ends.
 fn descriptor(answer: impl Into<i64>) -> io::Result<libc::c_int> {
     check(answer).and_then(|answer| i32::try_from(answer).map_err(io::Error::other))
 }

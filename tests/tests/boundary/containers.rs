@@ -304,7 +304,7 @@ fn with_a_session(world: &World, tier: &str) -> Machine {
     Machine::new(CONTAINER, format!("{OWN} && {begin}"))
 }
 
-/// Runs a command next to that session in this tier, as soon as shared memory contains something.
+/// Runs a command next to the session of [`with_a_session`], in this tier, as soon as shared memory contains something.
 fn beside_a_session(world: &World, tier: &str, command: &str) -> Finished {
     let project = world.project().display().to_string();
     let command = format!("echo > go; read < made; {command}; echo > end; read < over");

@@ -207,7 +207,7 @@ fn descriptors(pid: u32) -> Descriptors {
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],
-    /// True if the process also has open the directories in which it acts for others, and the list of its own
+    /// True if the process may also open directories, to act in them for other processes, and the list of its own
     /// descriptors.
     trees: bool,
     /// Number of the process's pipes to the supervisor.
@@ -365,7 +365,6 @@ fn make_fault(pid: u32) {
     }
 }
 
-/// True if a file in a directory contains the key.
 fn holds_key(root: &Path) -> bool {
     let mut grep = Command::new("grep");
     let found = grep.args(["-raq", "--devices=skip", KEY]).arg(root).status().unwrap().code();
@@ -373,8 +372,8 @@ fn holds_key(root: &Path) -> bool {
     found == Some(0)
 }
 
-/// Tests two causes: a fault, for which std's signal handler first looks for a stack overflow, and a signal from
-/// another process, which that handler ignores the first time.
+/// Tests two causes: a fault, and a signal from another process. Std's signal handler first looks for a stack overflow
+/// in case of a fault, and ignores such a signal the first time.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fault_in_the_supervisor_leaves_neither_core_nor_key() {

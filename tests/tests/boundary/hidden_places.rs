@@ -16,7 +16,7 @@ const FORMS: [&str; 2] = ["", "/deep/x"];
 /// Command that prints the names of files that can be read.
 const READ: &str = r#"for f; do [ "$(cat "$f" 2>&1)" != SECRET ] || echo "$f"; done"#;
 
-/// Returns the paths of a section of the list. In patterns, a name replaces the `*`.
+/// Returns the paths of a section of `hidden.txt`. In patterns, a name replaces the `*`.
 fn places(section: &str) -> Vec<String> {
     let mut current = "";
     let mut found = Vec::new();

@@ -16,10 +16,10 @@ use tests::{Finished, User, World, tier};
 /// home.
 const LED: [&str; 5] = ["PIP_CACHE_DIR", "GOMODCACHE", "PNPM_HOME", "npm_config_cache", "CARGO_TARGET_DIR"];
 
-/// Command that executes the planted program in each of these directories.
+/// Command that executes the planted program in each directory of [`LED`].
 const EXECUTE: &str = "for d in $LED; do [ ! -e $d/tool ] || sh $d/tool; done; true";
 
-/// Returns a command that plants a program there, which prints `who`.
+/// Returns a command that plants a program in each directory of [`LED`]. The program prints `who`.
 fn plant(who: &str) -> String {
     format!("for d in $LED; do mkdir -p $d && echo 'echo by {who}; echo {who} >> by' > $d/tool; done")
 }

@@ -93,7 +93,7 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
 struct Sinks {
     tcp: TcpListener,
     udp: UdpSocket,
-    /// Unix socket with its path. `None` in the floor tier, which denies the connection.
+    /// Unix socket with its path. `None` in the floor tier: it denies the connection.
     unix: Option<(UnixListener, PathBuf)>,
 }
 
@@ -139,7 +139,6 @@ impl Sinks {
         (self, stream)
     }
 
-    /// Reads everything that has arrived.
     fn drain(&self) {
         self.udp.set_nonblocking(true).unwrap();
         while self.udp.recv(&mut [0; 2]).is_ok() {}

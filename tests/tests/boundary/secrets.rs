@@ -18,7 +18,7 @@ use tests::replies::{model, serve};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, User, World, marked, skip, wait_until};
 
-/// Command that runs until the test has seen enough.
+/// Command that runs until the test writes to the fifo `gate`.
 const WAIT: &str = "mkfifo gate; echo from the command; echo $$ > pid; mv pid running; read < gate";
 
 /// Run whose command is still running.
@@ -66,7 +66,6 @@ fn holds_key(bytes: &[u8]) -> bool {
     memmem::find(bytes, KEY.as_bytes()).is_some()
 }
 
-/// True if a process's memory contains the key.
 fn memory_holds_key(pid: u32) -> io::Result<bool> {
     let memory = fs::File::open(format!("/proc/{pid}/mem"))?;
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
@@ -92,7 +91,6 @@ fn memory_holds_key(pid: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns the files in a directory that contain the key.
 fn files_with_key(root: &Path) -> Vec<PathBuf> {
     let mut open = vec![root.to_owned()];
     let mut found = vec![];

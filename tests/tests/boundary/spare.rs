@@ -1,4 +1,4 @@
-//! Tests the prestarted sandbox-exec, which waits for the next start.
+//! Tests the prestarted sandbox-exec. It waits for the next start of a worker.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -69,7 +69,7 @@ impl Site {
         self.spawner.prepare(vec![program.into()]);
     }
 
-    /// Starts a worker with the waiting sandbox-exec, which is killed before it has read its order.
+    /// Starts a worker with the waiting sandbox-exec, and kills that process before it reads its order.
     async fn start_in_what_ends(&self, spec: WorkerSpec, waiting: u32) -> Result<Started, StartError> {
         let waiting = Pid::from_raw(waiting.cast_signed());
         kill(waiting, Signal::SIGSTOP).unwrap();

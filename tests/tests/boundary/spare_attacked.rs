@@ -1,4 +1,5 @@
-//! Tests attacks of a command on the prestarted sandbox-exec, which runs as the same user and outside of every sandbox.
+//! Tests attacks of a command on the prestarted sandbox-exec. That process runs as the same user and outside of every
+//! sandbox.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tests::replies::model;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
-/// Attacks. `$S` stands for the pid of the sandbox-exec, which reads its order from descriptor 3.
+/// Attacks. `$S` stands for the pid of the sandbox-exec. It reads its order from descriptor 3.
 const ACTS: &[&str] = &[
     "kill $S 9",
     "tgkill $S 9",
@@ -59,7 +60,7 @@ impl Run {
         Self { world, child, _server: server }
     }
 
-    /// Returns the pids of waiting sandbox-execs, which have no child.
+    /// Returns the pids of waiting sandbox-execs: those without a child.
     fn waiting(&self) -> Vec<u32> {
         let waits = |pid: &u32| {
             let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));

@@ -2,8 +2,8 @@
 //! is left behind.
 //!
 //! In the full tier the kernel ends a pid namespace with its init. In the floor tier a daemon may survive if supervisor
-//! *and* broker are killed at the same time. So in that tier the storm spares the brokers, which `protocol/life.rs`
-//! kills one at a time.
+//! *and* broker are killed at the same time. So in that tier the storm spares the brokers; `protocol/life.rs` kills
+//! them one at a time.
 
 #![expect(
     clippy::unwrap_used,

@@ -15,7 +15,7 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier};
 
-/// Program with a secret in its `$TMPDIR`, which reports connections until it is asked to end.
+/// Program with a secret in its `$TMPDIR`. It reports connections until it is asked to end.
 const VICTIM: &str = "import os, socket\n\
     place = os.environ['TMPDIR']; os.chdir(place)\n\
     open('secret', 'w').write('the other worker has this'); os.mkdir('d')\n\
@@ -28,8 +28,8 @@ const VICTIM: &str = "import os, socket\n\
     kept = open('secret').read() if os.path.exists('secret') else 'nothing'\n\
     print(called(s.accept), called(lambda: d.recv(9)), kept, *sorted(os.listdir('.')))\n";
 
-/// Program that attacks the directory in its argument. It prints each act with its error number; the last acts remove
-/// the directory's content.
+/// Program that attacks the directory in its argument. It prints each action with its error number; the last actions
+/// remove the directory's content.
 const ATTACK: &str = "import os, socket, sys\n\
     there = sys.argv[1]; own = os.environ.get('TMPDIR') or sys.argv[2]\n\
     open(own + '/mine', 'w').write('mine'); open(own + '/more', 'w').write('more')\n\
@@ -119,11 +119,11 @@ impl Victim {
 
 const UNHARMED: &str = "False False the other worker has this d datagrams secret socket\n";
 
-/// Act that may succeed in the floor tier. Rules protect contents but not names, so a directory can be listed if its
+/// Action that may succeed in the floor tier. Rules protect contents but not names, so a directory can be listed if its
 /// random name is known.
 const NAMES: &[&str] = &["names"];
 
-/// Checks that each act except those in `open` was refused, and that nothing was read.
+/// Checks that each action except those in `open` was refused, and that nothing was read.
 fn check_refused(said: &str, place: &str, open: &[&str]) {
     assert!(!said.contains("the other worker"), "{place}: {said}");
     let done: Vec<_> = said.lines().map(|line| line.split_once(' ').unwrap()).collect();
@@ -226,7 +226,7 @@ fn no_tool_of_a_model_reaches_the_temp_of_another_session() {
     });
 }
 
-/// True if a line consists of an act's name and error number.
+/// True if a line consists of an action's name and error number.
 fn is_answer(line: &str) -> bool {
     line.split_once(' ').is_some_and(|(name, errno)| {
         errno.parse::<i32>().is_ok() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')

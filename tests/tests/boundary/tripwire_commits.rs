@@ -68,7 +68,7 @@ fn git_brings_what_commits_of_the_persons_hold() {
     }
 }
 
-/// Tests uncommitted changes of the person, which go into a stash and come back.
+/// Tests uncommitted changes of the person. They go into a stash and come back.
 #[test]
 fn a_stash_takes_and_gives_back_what_was_not_committed() {
     for (user, tier) in tier::everywhere() {
@@ -120,7 +120,7 @@ fn what_an_agent_made_is_restored_whatever_git_holds() {
     }
 }
 
-/// In one session: a commit in one tool call is not taken for the person's in the next call.
+/// Tests that an agent's commit in one tool call is not taken for the person's in the next call of the session.
 #[test]
 fn what_an_agent_committed_is_not_the_persons_later_on() {
     for tier in tier::all() {

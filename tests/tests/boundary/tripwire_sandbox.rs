@@ -134,7 +134,7 @@ fn a_command_that_may_not_write_has_nothing_put_back() {
     assert_eq!(told(&done.stderr), [] as [&str; 0], "{}", done.stderr);
 }
 
-/// Command that plants files repeatedly, from a daemon that only SIGKILL ends, and ignores signals itself.
+/// Command that ignores signals, and leaves a daemon that plants files repeatedly. Only SIGKILL ends the daemon.
 const STUBBORN: &str = "trap '' INT TERM HUP QUIT; \
     setsid bash -c 'while :; do echo evil > .envrc; mkdir -p .claude; echo evil > .claude/settings.json; done' & \
     while [ ! -e .claude/settings.json ]; do :; done; echo > planted; mkfifo gate; read < gate";

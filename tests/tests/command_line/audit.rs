@@ -1,4 +1,4 @@
-//! Tests `bailiwick audit`, which reports the log's facts about agents, and tries out what an agent can do.
+//! Tests `bailiwick audit`: it reports the log's facts about agents, and tries out what an agent can do.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -277,7 +277,6 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
     );
 }
 
-/// Returns the path of the log of a world's only session.
 fn log_of(world: &World) -> PathBuf {
     let sessions = fs::read_dir(world.own().join("state/sessions")).unwrap();
     let mut logs = sessions.flatten().map(|entry| entry.path());

@@ -21,7 +21,7 @@ fn sandbox(world: &World, tier: Tier, flags: &[&str], script: &str) -> Finished 
     Finished::of(world.sandbox(tier, flags, "sh").args(["-c", script]))
 }
 
-/// Returns the rows about a key in `bailiwick config --json`, each as value and origin.
+/// Returns what `bailiwick config --json` prints about a key: the values, each with its origin.
 fn settings(world: &World, key: &str) -> Vec<(Value, String)> {
     let run = Finished::of(world.bailiwick(["config", "--json", "-C"]).arg(world.project())).expect(0);
     let all: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -265,7 +265,7 @@ fn attack(world: &World, arguments: &[&str], missing: &[&str]) -> Command {
     command
 }
 
-/// Returns the rows of a table whose attacks succeeded.
+/// Returns the rows of a printed table of attacks that say that the attack succeeded.
 fn through(run: &Finished) -> Vec<&str> {
     run.stdout.lines().filter_map(|line| line.strip_prefix("  GOT THROUGH  ")).collect()
 }

@@ -17,7 +17,7 @@ use tests::standing::line_of;
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World};
 
-/// Creates a directory in the host's `/tmp`, which is private in the full tier.
+/// Creates a directory in the host's `/tmp`. In the full tier, `/tmp` is private.
 fn below_tmp(world: &World) -> TempDir {
     let place = tempfile::Builder::new().prefix("host-").tempdir_in("/tmp").unwrap();
     world.give(place.path());

@@ -26,7 +26,7 @@ fn world() -> World {
     world
 }
 
-/// Returns the last message of an `exec`. The model server would give the reply ten times, and gets one request.
+/// Returns the last message of an `exec`. The model server has the reply ten times, and must get exactly one request.
 fn failure(reply: &Reply, flags: &[&str]) -> String {
     let world = world();
     let server = serve((0..10).map(|_| reply.clone()));

@@ -36,7 +36,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bailiwick exec --provider openai", "it asks another API: session/providers"),
 ];
 
-/// Session id in the documents, which the tests replace.
+/// Session id in the documents. The tests replace it.
 const NAMED: &str = "01a203d8";
 
 /// Commands with another status than 0, as the text next to them says.

@@ -1,4 +1,4 @@
-//! Tests the machine's own, link-local and metadata addresses, which need permissions besides the network.
+//! Tests the machine's own, link-local and metadata addresses. They need permissions besides the network.
 
 use std::net::TcpListener;
 

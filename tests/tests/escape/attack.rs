@@ -1,11 +1,11 @@
-//! Rows of the attack table: an act, its effect without a sandbox, and how each tier denies it.
+//! Rows of the attack table: an attack, its effect without a sandbox, and how each tier denies it.
 
 use std::fmt;
 
 use ipc::confinement::Tier;
 use tests::{User, World};
 
-/// Groups of acts that must be denied.
+/// Groups of attacks that must be denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     WriteOutside,
@@ -21,39 +21,40 @@ pub(crate) enum Group {
     Information,
 }
 
-/// Effect of an act without a sandbox, which shows that the sandbox causes the denial.
+/// Effect of an attack without a sandbox. It shows that the sandbox causes the denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unconfined {
-    /// The act harms the victim.
+    /// The attack harms the victim.
     Harms,
-    /// The act succeeds.
+    /// The attack succeeds.
     Works,
-    /// The kernel accepts the act, but finds wrong arguments or a missing module. That error differs from the denial's.
+    /// The kernel accepts the attack, but finds wrong arguments or a missing module. That error is not the denial's.
     Reaches,
 }
 
-/// Result of an act in a tier. Only the last variant harms the victim.
+/// Result of an attack in a tier. Only the last variant harms the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// The act fails with one of these errors. -1 stands for a program that failed or that the kernel killed.
+    /// The attack fails with one of these errors. -1 stands for a program that failed or that the kernel killed.
     With(&'static [i32]),
-    /// The act meets another object of that kind, so the victim's state shows the result.
+    /// The attack succeeds, but on another object of that kind than the victim's. So only the victim's state shows the
+    /// result.
     Apart,
-    /// The act succeeds, for this reason, which `docs/residual-risks.md` gives too.
+    /// The attack succeeds, for this reason. `docs/residual-risks.md` gives it, too.
     Open(&'static str),
 }
 
-/// Users who can carry out an act without a sandbox.
+/// Users who can carry out an attack without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Anybody,
-    /// Only root. The act is tried as other users too, but without a control.
+    /// Only root. The attack is tried as other users too, but without a control.
     Root,
-    /// Only root. The act is not tried as other users.
+    /// Only root. The attack is not tried as other users.
     RootAlone,
-    /// Only a plain user, since root can do as much without the act.
+    /// Only a plain user, since root can do as much without the attack.
     Plain,
-    /// Only a user with capabilities, which processes outside of the sandbox have and the attacker lacks.
+    /// Only a user with capabilities. Processes outside of the sandbox then have them, and the attacker lacks them.
     Capable,
     /// Only a user without capabilities: a plain user, or root in a container that has dropped all.
     Powerless,
@@ -77,7 +78,7 @@ impl Attack {
         }
     }
 
-    /// True if the act is tried as this user.
+    /// True if the attack is tried as this user.
     pub(crate) fn concerns(&self, user: User) -> bool {
         match self.who {
             Who::Anybody | Who::Root => true,
@@ -88,13 +89,13 @@ impl Attack {
         }
     }
 
-    /// True if this user can carry out the act without a sandbox.
+    /// True if this user can carry out the attack without a sandbox.
     pub(crate) fn is_possible(&self, user: User) -> bool {
         self.concerns(user) && (self.who != Who::Root || user.uid() == 0)
     }
 }
 
-/// Prefixes of acts, each with the users that it stands for.
+/// Prefixes of attacks, each with the users that it stands for.
 const BY: [(&str, Who); 5] = [
     ("root: ", Who::Root),
     ("root alone: ", Who::RootAlone),
@@ -118,7 +119,7 @@ pub(crate) fn rows(
     acts.iter().map(row).collect()
 }
 
-/// Result of an act, as the probe prints it.
+/// Result of an attack, as the probe prints it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tried {
     pub(crate) errno: i64,

@@ -1,9 +1,9 @@
-//! Tests the reports of denied attacks: each names the right layer and the right object. [`TOLD`] percent are reported
-//! at all.
+//! Tests the reports of denied attacks. At least [`TOLD`] percent of the refused attacks are reported, and each report
+//! names the right layer and the right object.
 //!
-//! Each row is a command of the model, which prints errors as programs do. Rows without a refusal by the sandbox are
-//! left out: objects that are missing, as in the full tier, types of sockets that the kernel lacks, and denials by a
-//! container engine.
+//! Each row is an attack by a command of the model. The command prints errors as usual programs do. Rows without a
+//! refusal by the sandbox are left out: objects that are missing, as in the full tier, types of sockets that the kernel
+//! lacks, and denials by a container engine.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -34,7 +34,7 @@ const UNKNOWN: &[i32] = &[EAFNOSUPPORT, EPROTONOSUPPORT, ESOCKTNOSUPPORT];
 /// Errors of seccomp rules. If a container engine filters system calls, no report is expected (docs/denials.md).
 const CALLS: [i32; 2] = [EPERM, ENOSYS];
 
-/// Kind of report about a row.
+/// Kind of report about a refused attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
     Proved,
@@ -50,7 +50,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the kind of report about the row. An `Err` describes a report with a wrong layer or object.
+    /// Returns the kind of report about the attack. An `Err` describes a report with a wrong layer or object.
     fn told(&self, tier: Tier) -> Result<Told, String> {
         let Some(denial) = self.denials.first() else { return Ok(Told::Nothing) };
         let layer = denial["layer"].as_str().unwrap_or_default();
@@ -60,7 +60,7 @@ impl Row {
         Ok(if denial["grade"] == "proved" { Told::Proved } else { Told::Likely })
     }
 
-    /// True if `object` is the one that the act names.
+    /// True if `object` is the one that the attack's command names.
     fn is_of(&self, object: &Value) -> bool {
         let first = self.act.get(1).map(String::as_str);
         let call = call_of(&self.act[0], first);
@@ -96,7 +96,7 @@ fn places(word: &str) -> Vec<PathBuf> {
     followed.into_iter().chain(named).chain(plain).collect()
 }
 
-/// Returns the layers of the sandbox that may refuse a row.
+/// Returns the layers of the sandbox that may refuse an attack.
 fn layers(row: &Row, tier: Tier) -> &'static [&'static str] {
     let full = tier == Tier::Full;
     let named = call_of(&row.act[0], row.act.get(1).map(String::as_str)).is_some();
@@ -112,7 +112,7 @@ fn layers(row: &Row, tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// Returns the rows that were refused to a command of the model, each with its denials.
+/// Returns the attacks that were refused to a command of the model, each with its denials.
 fn refused(place: &Place) -> Vec<Row> {
     let rows: Vec<_> = table::all()
         .into_iter()
@@ -132,7 +132,7 @@ fn refused(place: &Place) -> Vec<Row> {
     all.map(|(((attack, act), tried), denials)| Row { attack, act, errno: tried.errno, denials }).collect()
 }
 
-/// Tries each act by a command of its own. Returns the denials that were logged for each.
+/// Tries each attack by a command of its own. Returns the denials that were logged for each.
 fn tell(place: &Place, acts: &[Vec<String>]) -> Vec<Vec<Value>> {
     let probe = Programs::get().path("probe").display().to_string();
     let command = |act: &Vec<String>| {
@@ -150,7 +150,7 @@ fn tell(place: &Place, acts: &[Vec<String>]) -> Vec<Vec<Value>> {
     (1..=acts.len()).map(of_call).collect()
 }
 
-/// Returns a table of the reports by group, with the rows that were not reported.
+/// Returns a table of the reports by group, with the attacks that were not reported.
 fn report(counted: &BTreeMap<(Group, Told), usize>, rows: usize) -> String {
     let mut text = format!(
         "{rows} rows were refused\n{:<16} {:>6} {:>6} {:>7}\n",
@@ -169,12 +169,12 @@ fn report(counted: &BTreeMap<(Group, Told), usize>, rows: usize) -> String {
     text
 }
 
-/// Minimum percentage of rows that are reported.
+/// Minimum percentage of refused attacks that are reported.
 const TOLD: usize = 80;
-/// Minimum percentage of rows that are reported as proved.
+/// Minimum percentage of refused attacks that are reported with the grade `proved`.
 const PROVED: usize = 60;
 
-/// Checks the percentages of reported and proved rows, and returns the failures.
+/// Checks the percentages of refused attacks that are reported at all and as `proved`. Returns the failures.
 fn check(place: &Place, listed: &str) -> Vec<String> {
     let rows = refused(place);
     let mut all = rows.len();

@@ -1,4 +1,4 @@
-//! Tests attacks of several acts: inherited descriptors, read-only commands, signals to all processes, and listeners.
+//! Tests attacks of several steps: inherited descriptors, read-only commands, signals to all processes, and listeners.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ use crate::attack::Tried;
 use crate::everywhere;
 use crate::victim::Victim;
 
-/// Acts of a read-only command. The first ones are on files that the session may otherwise write.
+/// Actions of a read-only command. The first ones are on files that the session may otherwise write.
 const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/mine -- chown {p}/mine {uid} {gid} \
     -- write {p}/mine -- append {p}/mine -- truncate {p}/mine -- write {p}/taken -- unlink {p}/mine \
     -- rename {p}/mine {p}/moved -- link {p}/mine {p}/taken -- symlink x {p}/taken -- mkdir {p}/taken \

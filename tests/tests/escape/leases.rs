@@ -1,5 +1,5 @@
 //! Tests leases and directory notifications. A lease of a confined process could delay a process of the host that opens
-//! the file, and a notification would report each of its changes.
+//! the file. Notifications would report each change of that process in the directory.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +27,7 @@ const HOLDER: &str = "import fcntl, os, signal, struct, sys\n\
     print(*map(attempt, acts), flush=True)\n\
     input()\n";
 
-/// Runs [`HOLDER`]. Returns the errors of its acts, and that of a non-blocking open of the file on the host meanwhile.
+/// Runs [`HOLDER`]. Returns its error numbers, and that of a non-blocking open of the file on the host meanwhile.
 fn hold(command: &mut Command, world: &World) -> (Vec<i32>, i32) {
     let outside = world.root().join("outside");
     command.args(["-c", HOLDER]).arg(&outside).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,7 +1,7 @@
 //! Finds out what the machine itself denies: in a container, by the engine's filter, and by masked or missing files.
 //!
-//! A row that is denied without a sandbox too shows nothing about the sandbox. Such rows are printed. They are accepted
-//! only if a filter applies to this process already, or set-id bits have no effect.
+//! An attack that is denied without a sandbox, too, shows nothing about the sandbox. Such attacks are printed. They are
+//! accepted only if a filter applies to this process already, or set-id bits have no effect.
 
 use nix::errno::Errno;
 use nix::libc::{self, EACCES, ENOENT, ENOSYS, EPERM, EROFS};
@@ -37,7 +37,7 @@ pub(crate) fn lets_duplicate() -> bool {
     Errno::result(answer) != Err(Errno::EPERM)
 }
 
-/// True if the kernel lacks the system call of this act: Linux before 6.6 has no fchmodat2(2).
+/// True if the kernel lacks the system call of this attack: Linux before 6.6 has no fchmodat2(2).
 fn is_unknown(attack: &Attack, tried: &Tried) -> bool {
     attack.act.starts_with("fchmodat2 ")
         && tried.is(&[ENOSYS])
@@ -57,7 +57,7 @@ pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     denied
 }
 
-/// True if the machine denies the act even without a sandbox, and with the same error.
+/// True if the machine denies the attack even without a sandbox, and with the same error.
 pub(crate) fn denies_alike(attack: &Attack, place: &Place, tried: &Tried) -> bool {
     let unconfined = |world: &World| unconfined(world, &Victim::new(world).aim(&attack.act, world));
     is_unknown(attack, tried)

@@ -1,7 +1,7 @@
-//! Tests the confinement from an attacker's view. Each act succeeds without a sandbox, and fails in each tier: by
-//! `bailiwick sandbox`, by `shell_exec` and by a one-shot worker. A developer's normal acts succeed.
+//! Tests the confinement from an attacker's view. Each attack succeeds without a sandbox, and fails in each tier: by
+//! `bailiwick sandbox`, by `shell_exec` and by a one-shot worker. A developer's normal actions succeed.
 //!
-//! The acts are in `table`, and the victim's state shows their results.
+//! The attacks are in `table`, and the victim's state shows their results.
 
 #![expect(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
 
-/// Waits until the victim is harmed, which may happen a moment after the act, as a signal must be delivered first.
+/// Waits until the victim is harmed. That may take a moment: a signal, for example, must be delivered first.
 fn harm_comes(victim: &Victim, said: &str) -> bool {
     let began = Instant::now();
     while victim.harm(said).is_none() {
@@ -52,7 +52,7 @@ fn harm_comes(victim: &Victim, said: &str) -> bool {
     true
 }
 
-/// Checks that the act succeeds without a sandbox. `None` if the machine itself denies it.
+/// Checks that the attack succeeds without a sandbox. `None` if the machine itself denies it.
 fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
     let victim = Victim::new(world);
     let tried = unconfined(world, &victim.aim(&attack.act, world));
@@ -178,7 +178,7 @@ fn every_attack_is_denied_to_an_approved_command() {
 }
 
 /// Tests that the full tier denies every attack, and the floor tier all but the listed ones. An attack that is denied
-/// must leave the list, which `docs/residual-risks.md` repeats.
+/// must leave this list and that in `docs/residual-risks.md`.
 #[test]
 fn what_a_tier_leaves_open_is_exactly_this() {
     let mut failures = vec![];

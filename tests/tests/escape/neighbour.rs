@@ -22,14 +22,14 @@ const OWN: [&str; 2] = ["10.77.0.1", "fd77::1"];
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The other machine: a thread in a separate network namespace, which acts on request.
+/// The other machine: a thread in a separate network namespace. It acts on request.
 struct Neighbour {
     jobs: Sender<Job>,
     sniffer: OwnedFd,
 }
 
 impl Neighbour {
-    /// Connects this thread's network namespace, which must be new, with that of the other machine.
+    /// Connects this thread's network namespace with that of the other machine. This thread's must be new.
     fn new(world: &World) -> Self {
         let (jobs, work) = channel::<Job>();
         let (tell, told) = channel();
@@ -224,7 +224,7 @@ fn a_private_network_is_a_right_of_its_own() {
     });
 }
 
-/// Tests a resolver in a private network, which is permitted because the machine's `/etc/resolv.conf` names it.
+/// Tests a resolver in a private network. It is permitted because the machine's `/etc/resolv.conf` names it.
 #[test]
 fn the_resolver_of_the_machine_is_reached_in_a_private_network() {
     beside_a_neighbour(|neighbour, world, tier| {

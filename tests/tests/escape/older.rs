@@ -1,4 +1,4 @@
-//! Tests the floor tier on older kernels, where seccomp and the broker deny what Landlock cannot.
+//! Tests the floor tier on older kernels. There, seccomp and the broker deny what Landlock cannot.
 
 use ipc::confinement::Tier;
 use nix::libc::{EACCES, EBADF, EPERM};
@@ -10,7 +10,7 @@ use crate::run::{Acts, Way, line};
 use crate::victim::Victim;
 use crate::{check_denials, fail_with, held};
 
-/// Groups of acts that depend on newer Landlock ABIs: renames between directories (ABI 2), truncation (3), TCP ports
+/// Groups of attacks that depend on newer Landlock ABIs: renames between directories (ABI 2), truncation (3), TCP ports
 /// (4), ioctl on devices (5), and scopes for signals and abstract sockets (6).
 const GROUPS: &[Group] = &[
     Group::WriteOutside,
@@ -34,7 +34,7 @@ fn as_held_there(row: Attack) -> Attack {
     Attack { floor: otherwise.map_or(row.floor, |&(_, errnos)| Held::With(errnos)), ..row }
 }
 
-/// True if the running kernel is so old that another layer denies the act in this tier, with that layer's error.
+/// True if the running kernel is so old that another layer denies the attack in this tier, with that layer's error.
 pub(crate) fn is_held_otherwise(row: &Attack, tier: Tier, tried: &Tried) -> bool {
     let abi = landlock_abi().unwrap_or(0);
     let is_old =

@@ -22,7 +22,7 @@ use crate::attack::{Place, Tried};
 use crate::run::{Acts, probe_command};
 use crate::victim::Victim;
 
-/// Makes the attempts in one approved command, which may write the project and use the place's network.
+/// Makes the attempts in one approved command. It may write the project and use the place's network.
 pub(crate) fn one_shot_worker(place: &Place, acts: Acts) -> Vec<Tried> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(carry_out(place, &format!("{} > tried", probe_command(acts))));

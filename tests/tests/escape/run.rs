@@ -12,7 +12,7 @@ pub(crate) type Acts<'a> = &'a [Vec<String>];
 
 pub(crate) type Way = fn(&Place, Acts) -> Vec<Tried>;
 
-/// Returns the acts as arguments of the probe.
+/// Returns the attacks as arguments of the probe.
 pub(crate) fn line(acts: Acts) -> Vec<String> {
     acts.join(&"--".to_owned())
 }
@@ -32,7 +32,7 @@ pub(crate) fn sandbox(place: &Place, acts: Acts) -> Vec<Tried> {
     Tried::all(&done.stdout)
 }
 
-/// Makes the attempts in one command of the model, which has the access that `bailiwick sandbox` shows.
+/// Makes the attempts in one command of the model. It has the access that `bailiwick sandbox` shows.
 pub(crate) fn command_of_the_model(place: &Place, acts: Acts) -> Vec<Tried> {
     let server = model(&[("shell_exec", json!({"command": format!("{} > tried", probe_command(acts))}))]);
     let hidden = Victim::hide(place.world);

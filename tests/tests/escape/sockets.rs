@@ -74,7 +74,7 @@ fn with_a_grant_exactly_one_socket_is_reached_by_every_notation() {
     }
 }
 
-/// Tests also a project in the host's `/tmp`, which is a private and writable directory in the full tier.
+/// Tests also a project in the host's `/tmp`. In the full tier, `/tmp` is a private and writable directory.
 #[test]
 fn a_socket_of_a_project_that_may_not_be_written_is_out_of_reach() {
     for (tier, user) in everywhere() {

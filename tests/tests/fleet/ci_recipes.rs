@@ -18,7 +18,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/ci/bailiwick-ci")
 }
 
-/// Creates a checkout with two commits, of which the second is a stranger's.
+/// Creates a checkout with two commits. The second is a stranger's.
 fn checkout() -> World {
     let world = World::new(User::Myself);
     world.file("add.sh", "echo $(($1 + $2))\n");

@@ -35,7 +35,7 @@ fn path() -> String {
     format!("{}:{}", Programs::get().directory().display(), std::env::var("PATH").unwrap())
 }
 
-/// Returns a script of the package, which runs next to the tasks.
+/// Returns a command that runs a script of `packaging/cluster` in the directory of the tasks.
 fn script(world: &World, server: &ReplayServer, arguments: &[&str]) -> Command {
     let mut command = world.command("bash");
     command.arg(packaged(arguments[0])).args(&arguments[1..]).current_dir(world.root());

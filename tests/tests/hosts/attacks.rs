@@ -1,5 +1,5 @@
 //! Tests attacks on a list of allowed hosts. Packets in the test's internet and at the machine's own servers show the
-//! result. As a control, each act must arrive without a sandbox.
+//! result. As a control, each attack's packet must arrive without a sandbox.
 
 use ipc::confinement::Tier;
 

@@ -15,7 +15,6 @@ use tests::{Finished, Programs, alive, wait_until};
 
 use crate::ground::{Ground, PRELUDE, PYTHON, in_full, on_a_machine};
 
-/// Returns the pid of the gateway below a process.
 fn gateway_below(ancestor: u32) -> u32 {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -100,7 +99,7 @@ print(sum(c.recv(9) == b'x' for c in all))";
     });
 }
 
-/// Fills the gateway with connections to the silent host. It resets further ones until the time limit is over.
+/// Fills the gateway with connections to the silent host. The gateway resets further ones until the time limit is over.
 #[test]
 fn connections_that_nobody_answers_hold_no_command_up() {
     on_a_machine("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {
@@ -144,7 +143,7 @@ pub(crate) fn under(ground: &Ground, confinement: Confinement, script: &str) -> 
     Finished::of(&mut command)
 }
 
-/// Creates files with a secret text, which a gateway must not be able to read.
+/// Creates files with a secret text. A gateway must not be able to read them.
 pub(crate) fn secrets(ground: &Ground) -> Vec<PathBuf> {
     let places =
         ["home/.ssh/id_ed25519", "home/.config/key", "own/config/key", "own/state/log", "project/code"];

@@ -29,10 +29,10 @@ for name in hosts resolv.conf nsswitch.conf; do mount --bind "/mnt/$name" "/etc/
 exec "$@"
 "#;
 
-/// Program of the servers, which also record the packets.
+/// Program of the servers. It also records the packets.
 const SERVERS: &str = include_str!("servers.py");
 
-/// The system's Python, which every user can execute.
+/// The system's Python. Every user can execute it.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 // Addresses of the machine, and of the hosts that the tests name.
@@ -179,7 +179,7 @@ fn is_between_ours(packet: &Packet) -> bool {
     to.and_then(|port| port.parse().ok()).is_some_and(|port: u16| port >= 10_000)
 }
 
-/// Defines the addresses of names: in the machine's hosts file, or by the resolver if this tier shows that file.
+/// Defines the addresses of names: in the machine's hosts file for the full tier, else in the resolver of the internet.
 fn name(tier: Tier, names: &str) {
     let [hosts, zone] = if tier == Tier::Full { [names, ""] } else { ["127.0.0.1 localhost\n", names] };
     fs::write("/etc/hosts", hosts).unwrap();
@@ -255,7 +255,6 @@ impl Ground {
         Finished::of(command.args(["-c", &format!("{PRELUDE}{script}")]))
     }
 
-    /// Runs a Python script without a sandbox.
     pub(crate) fn unconfined(&self, script: &str) -> Finished {
         Finished::of(self.world.command(PYTHON).args(["-c", &format!("{PRELUDE}{script}")]))
     }

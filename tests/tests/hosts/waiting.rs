@@ -1,4 +1,4 @@
-//! Tests connections to other hosts than the allowed ones, which wait while a person is asked through the front end.
+//! Tests connections to other hosts than the allowed ones. They wait while a person is asked through the front end.
 
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,6 @@ impl Conversation {
         offer
     }
 
-    /// Returns the number of questions about hosts so far.
     fn questions(&self) -> usize {
         self.lines.iter().filter(|line| line["method"] == "hostApproval").count()
     }

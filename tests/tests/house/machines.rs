@@ -1,5 +1,5 @@
-//! Tests the structure of the agent core and the session driver. Each consists of state machines, whose fields only
-//! files in their own directory name. The modules are in layers (floors), and import only from lower ones.
+//! Tests the structure of the agent core and the session driver. Each consists of state machines. Only files in a
+//! machine's own directory name its fields. The modules are in layers (floors), and import only from lower ones.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

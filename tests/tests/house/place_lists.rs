@@ -8,7 +8,6 @@ use std::path::{Component, Path, PathBuf};
 const LISTS: [&str; 2] =
     ["supervisor/boundary/src/policy/hidden.txt", "supervisor/gate/src/protected/settings.txt"];
 
-/// Maximum length of a line, in characters.
 const MOST_CHARACTERS: usize = 140;
 
 fn list(name: &str) -> String {

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Maximum number of lines in a Rust file.
 const MOST_LINES: usize = 700;
 
 /// Heading of the table in ARCHITECTURE.md.

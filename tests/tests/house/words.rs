@@ -129,7 +129,7 @@ fn escaped(from: &str) -> (String, &str) {
     (literal, rest.as_str())
 }
 
-/// Returns the help of the command line, which is written as doc comments.
+/// Returns the help of the command line. It is written as doc comments.
 fn help(source: &str) -> Vec<String> {
     let lines = source.lines().map(str::trim_start);
     lines.filter_map(|line| line.strip_prefix("/// ")).map(str::to_owned).collect()

@@ -32,7 +32,7 @@ fn on_a_runtime<T>(body: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body)
 }
 
-/// Starts a server with this access. It carries out acts when it is called.
+/// Starts a server with this access. A call of its tool carries out the action in `words`.
 async fn started(
     world: &World,
     user: User,
@@ -50,7 +50,7 @@ async fn started(
     DescribedServer::start(&programs, confined, fake(words)).await.unwrap()
 }
 
-/// Returns the text of the result of one act.
+/// Returns the text of the result of one action.
 fn act(user: User, tier: Tier, world: &World, rights: &ServerRights, words: &[&str]) -> String {
     on_a_runtime(async {
         let words = [&["does"], words].concat();
@@ -139,7 +139,8 @@ fn a_server_with_hosts_reaches_no_other_name_or_address() {
     });
 }
 
-/// The server has the confinement of its guest, whose socket leads to the supervisor.
+/// Tests actions of a server against its guest. Both have the same confinement, and the guest's socket leads to the
+/// supervisor.
 #[test]
 fn a_server_reaches_nothing_of_its_guest() {
     everywhere(|user, tier, world| {

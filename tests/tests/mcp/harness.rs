@@ -138,7 +138,7 @@ impl Guest {
         }
     }
 
-    /// Returns the failure of an open request, which must be the same as that of the server.
+    /// Returns the failure of an open request. It must be the same as that of the server.
     pub fn gone_in(&mut self, request: u64) -> McpFailure {
         let failure = self.done(request).unwrap_err();
         assert_eq!(self.gone(), failure);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tests::guests::{ServerRights, confinement};
 use tests::{User, World, skip, tier};
 
-/// Script of the package, which makes attacks and writes their results to a file next to it.
+/// Script of the package. It makes attacks, and writes their results to a file next to it.
 const ATTACK: &str = r#"
 const fs = require("fs"), net = require("net"), path = require("path");
 const { secret, outside, home, port, status } = require("./aims.json");

@@ -79,7 +79,7 @@ fn the_servers_of_a_file_are_called_with_the_access_that_it_states_and_leave_not
     }
 }
 
-/// The server tries at each start what its entry does not permit.
+/// Tests a server that tries, at each start, what its entry does not permit.
 #[test]
 fn a_hostile_server_of_a_file_gets_what_the_file_states_and_no_more() {
     for tier in tier::all() {
@@ -237,7 +237,8 @@ fn a_file_of_the_project_is_named_as_such() {
     assert!(!ran.stderr.contains("everybody who can change"), "{}", ran.stderr);
 }
 
-/// By changing the server's program, an agent could act with the server's access, which exceeds the agent's own.
+/// Tests an agent that changes a server's program, to act with the server's access. That access exceeds the agent's
+/// own.
 #[test]
 fn an_agent_that_changes_a_servers_program_does_not_get_the_servers_access() {
     for tier in tier::all() {

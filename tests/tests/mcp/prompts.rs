@@ -1,4 +1,4 @@
-//! Tests prompts of MCP servers, which a person requests, and progress messages of calls.
+//! Tests prompts of MCP servers that a person requests, and progress messages of calls.
 
 use serde_json::json;
 use tests::editor::Editor;

@@ -48,7 +48,6 @@ impl Asked {
         String::from_utf8(self.server.requests().last().unwrap().body.to_vec()).unwrap()
     }
 
-    /// Returns the decisions in the log.
     fn decisions(&self) -> Vec<Value> {
         let log = self.world.log();
         log.iter()
@@ -67,7 +66,7 @@ impl Asked {
     }
 }
 
-/// Returns a command of three kilobytes, whose end is not on the screen.
+/// Returns a command of three kilobytes. Its end is not on the screen.
 fn long_command() -> String {
     let harmless = "echo this is a line of a harmless command; ".repeat(70);
     format!("{harmless}\ntouch ran # THE-TAIL")

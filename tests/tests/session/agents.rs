@@ -196,7 +196,8 @@ async fn neither_reaches_the_temp_of_the_other_one() {
     }
 }
 
-/// The parent replaces the directory by a link. Running commands keep their access, and the next worker cannot start.
+/// Tests a parent that replaces a sub-agent's write root by a link. Running commands keep their access, and the next
+/// worker cannot start.
 #[tokio::test]
 async fn a_write_root_that_is_swapped_for_a_link_gives_nothing_behind_it() {
     for tier in tier::all() {

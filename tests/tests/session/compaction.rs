@@ -22,7 +22,7 @@ fn words(text: &str, prompt: u64) -> String {
     reply(sse::Block::text(text), "end_turn", prompt)
 }
 
-/// Starts a model server with a window of 16,000 tokens, which the task fills twice.
+/// Starts a model server with a window of 16,000 tokens. The task fills it twice.
 fn model() -> ReplayServer {
     let long = json!({"command": "seq 1 100000"});
     let look = json!({"command": "tail -n 1 $TMPDIR/bailiwick-output/call-*.log; echo made > made.txt"});

@@ -174,7 +174,7 @@ async fn a_write_root_that_is_not_there_is_refused_in_words() {
     front.end().await;
 }
 
-/// Faulty model, which answers the first request and panics at the next.
+/// Faulty model. It answers the first request and panics at the next.
 struct Buggy(Arc<ReplayProvider>, fn() -> EventStream);
 
 impl ModelProvider for Buggy {

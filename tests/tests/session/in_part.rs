@@ -1,5 +1,5 @@
-//! Tests a change of which a part is approved, over `serve`: exactly that part is written, the model is told of the
-//! rest, and a rewind restores the file.
+//! Tests the approval of a part of a change, over `serve`: exactly that part is written, the model is told of the rest,
+//! and a rewind restores the file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -82,7 +82,6 @@ impl Asked {
         self.answer(json!({"path": self.path(), "hunks": numbers}), &digest);
     }
 
-    /// Returns the decision in the log.
     fn decision(&mut self) -> Value {
         self.served.until("event/approvalAnswered")["data"].clone()
     }

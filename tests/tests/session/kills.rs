@@ -59,7 +59,7 @@ fn log_of(world: &World) -> Option<PathBuf> {
     Some(fs::read_dir(world.own().join("state/sessions")).ok()?.flatten().next()?.path())
 }
 
-/// Checks that the result of an interrupted change of `a` is true.
+/// Checks that the result of an interrupted change says correctly if `a` was changed.
 fn judged(input: &Value, result: &str, content: &str) {
     let left = input["content"].as_str().or_else(|| input["new_string"].as_str().map(|_| "2\n"));
     if result.contains("but the change was made") {
@@ -69,7 +69,8 @@ fn judged(input: &Value, result: &str, content: &str) {
     }
 }
 
-/// Checks that each call of the request has a true result in the next message. Returns the number of interrupted calls.
+/// Checks that each call of the request has a correct result in the next message. Returns the number of interrupted
+/// calls.
 fn paired(server: &ReplayServer, content: &str) -> usize {
     let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     let (mut open, mut cut, mut inputs) = (Vec::new(), 0, HashMap::new());
@@ -103,7 +104,7 @@ fn paired(server: &ReplayServer, content: &str) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Auto,
-    /// Every action needs an approval, which is given at once.
+    /// Every action needs an approval. The approval is given at once.
     Ask,
 }
 

@@ -1,4 +1,4 @@
-//! Tests `bailiwick plan execute` that is killed: what the log says about steps stays valid for all later executions.
+//! Tests `bailiwick plan execute` that is killed: steps that the log calls finished stay finished in later executions.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
 //! Tests requests that fail: they are sent again with the same transcript, reported as failures, and never take effect
-//! twice. The names of the tests begin with the rule of the wire format that they test.
+//! twice. The names of the tests begin with the number of the vendor's rule that they test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -31,7 +31,7 @@ fn the_schema_is_that_of_the_types() {
     assert!(printed == written, "bailiwick serve --print-schema > docs/protocol.schema.json");
 }
 
-/// Members of events are included, since authors of front ends rely on that page.
+/// Tests that `docs/protocol.md` is complete: authors of front ends rely on it.
 #[test]
 fn the_page_of_the_protocol_names_every_method_and_every_member_of_an_event() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -342,7 +342,7 @@ fn an_output_that_is_gone_ends_everything() {
 }
 
 /// Tests that each method's name appears once as a string, and that other code uses the constant. Commands of the
-/// terminal UI, which runs in-process, have other names.
+/// terminal UI have other names: it runs in-process.
 #[test]
 fn no_method_is_written_twice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -369,7 +369,7 @@ fn no_method_is_written_twice() {
     }
 }
 
-/// Collects the paths of sources, except tests, in which expected output contains the strings.
+/// Collects paths and texts of sources. Leaves out tests, because their expected output contains the strings.
 fn collect(directory: &Path, sources: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Tests whole tasks with a simple front end in another language: `python/front_end.py`, which knows only the protocol.
+//! Tests whole tasks with a simple front end in Python, `python/front_end.py`. It knows only the protocol.
 
 #![allow(
     clippy::unwrap_used,

@@ -38,7 +38,7 @@ pub(crate) enum Relation {
 }
 
 pub(crate) struct Duel {
-    /// Error number of each of the attacker's acts, or 0.
+    /// For each of the attacker's actions, the error number, or 0 for success.
     pub(crate) tried: BTreeMap<String, i32>,
     /// The victim's resources, with the data that an attacker needs to find them.
     pub(crate) facts: Value,

@@ -1,5 +1,5 @@
-//! Tests attacks of one agent of a session on another. Each act succeeds between two unconfined programs. The acts that
-//! also succeed between agents are listed here and in `docs/security-of-features.md`.
+//! Tests attacks of one agent of a session on another. Each attack succeeds between two unconfined programs. The
+//! attacks that also succeed between agents are listed here and in `docs/security-of-features.md`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -13,11 +13,11 @@ use tests::{User, World, tier};
 
 use duel::{Machine, Relation, confined, has_containers, unconfined};
 
-/// Acts of a read-only agent that succeed in any tier, since the file system is shared: the agent empties a fifo, locks
-/// files and watches a directory.
+/// Attacks of a read-only agent that succeed in any tier, since the file system is shared: the agent empties a fifo,
+/// locks files and watches a directory.
 const READING: [&str; 4] = ["fifo_read", "file_lock", "read_lock", "watch"];
 
-/// Acts that the floor tier permits between processes of one user.
+/// Attacks that the floor tier permits between processes of one user.
 const FLOOR: [&str; 8] = [
     "affinity",
     "command_line",
@@ -89,7 +89,7 @@ fn a_reader_has_no_hold_on_its_sibling_with_the_network_on() {
     check(Machine::Host, Relation::ReaderBesideAWriterWithTheNetwork);
 }
 
-/// Unlike on the host, the first agent has shared memory and terminals there.
+/// Tests a container, because there the first agent has shared memory and terminals in the floor tier, too.
 #[test]
 fn a_reader_has_no_hold_on_its_parent_in_a_container() {
     if !has_containers() {

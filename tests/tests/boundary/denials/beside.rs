@@ -27,7 +27,7 @@ const CONNECT_WHEN_TOLD: &str = "while :; do read -r to < go && exec 3<>/dev/tcp
 
 const CONNECT_AT_ONCE: &str = "exec 3<>/dev/tcp/192.0.2.7/9";
 
-/// Starts a session whose worker leaves a bash program running, which connects on request.
+/// Starts a session whose worker leaves a bash program running. That program connects on request.
 fn begin(tier: Tier, replies: impl IntoIterator<Item = String>) -> FrontEnd {
     let beginning = Beginning {
         tier: tier::choice(tier),

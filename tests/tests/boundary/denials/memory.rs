@@ -1,5 +1,5 @@
-//! Tests denials of POSIX shared memory and semaphores in the floor tier. A program reports its own name for an object,
-//! such as `/psm_…`, or none, and means a file in `/dev/shm`.
+//! Tests denials of POSIX shared memory and semaphores in the floor tier. The error of a program has the library's name
+//! for the object, such as `/psm_…`, or no name. The denial names the file in `/dev/shm`.
 
 use ipc::confinement::Tier;
 use serde_json::json;
@@ -9,7 +9,8 @@ use tests::tier::everywhere;
 
 use crate::denials::told::{command, tell};
 
-/// Commands that need shared memory or a semaphore. They report a name of the library, a name of their own, or none.
+/// Commands that need shared memory or a semaphore. Their errors have a name of the library, a name of their own, or
+/// none.
 const NEED_MEMORY: &[&str] = &[
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(create=True, size=8).unlink()'",
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(\"bw-seg\", True, 8).unlink()'",
@@ -18,7 +19,7 @@ const NEED_MEMORY: &[&str] = &[
     "touch /dev/shm/bw-new && rm /dev/shm/bw-new",
 ];
 
-/// Commands that report similar names, which mean other objects.
+/// Commands that print similar names, but mean other objects.
 const OTHERS: &[&str] = &[
     "echo \"tool: cannot open '/psm': Permission denied\"; exit 1",
     "echo 'SemLock(: Permission denied'; exit 1",

@@ -1,5 +1,5 @@
 //! Tests reports of denials. Failures that the sandbox did not cause have none. A denial names the layer, the object,
-//! and the grant that would permit the act.
+//! and the grant that would permit the operation.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

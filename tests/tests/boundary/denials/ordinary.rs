@@ -259,8 +259,8 @@ fn with_the_network_on_nobody_claims_that_it_is_off() {
     check_apart(OF_THE_NETWORK, &["--mode", "auto", "--net", "on"]);
 }
 
-/// Tests commands that only print a message about a denied act. If the kernel refuses that act with the same error, the
-/// message counts as true; otherwise no denial is reported.
+/// Tests commands that only print a message about a denied operation. If the kernel refuses that operation with the
+/// same error, the message counts as true; otherwise no denial is reported.
 #[test]
 fn a_liar_is_believed_as_far_as_the_kernel_bears_him_out() {
     for (user, tier) in everywhere() {

@@ -1,5 +1,5 @@
 //! Tests refusals by the broker. Each is reported as proved (observed, not inferred), with the object and the grant
-//! that would permit the act, and for the right call.
+//! that would permit the operation, and for the right call.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};

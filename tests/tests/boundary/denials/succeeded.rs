@@ -10,8 +10,8 @@ use crate::denials::told::{command, tell};
 
 const AUTO: &[&str] = &["--mode", "auto"];
 
-/// Commands whose exit status hides a refused write, each with the grade of the denial. It is proved if the command
-/// itself names the path. `{o}` stands for a directory outside of the project.
+/// Commands whose exit status hides a refused write, each with the grade of the denial. The grade is `proved` if the
+/// command itself names the path. `{o}` stands for a directory outside of the project.
 const HIDE: &[(&str, &str)] = &[
     ("touch {o}/new; true", "proved"),
     ("touch {o}/new 2>&1 | tail -5", "proved"),

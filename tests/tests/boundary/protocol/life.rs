@@ -89,7 +89,8 @@ fn a_killed_broker_takes_its_worker_along_and_is_replaced() {
     }
 }
 
-/// In the full tier the broker is the init of a pid namespace, and has a parent, the stub, outside of it.
+/// Kills the stub. In the full tier it is the parent of the broker, and outside of the pid namespace whose init the
+/// broker is.
 #[test]
 fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
     for (tier, user) in everywhere().into_iter().filter(|(tier, _)| *tier == Tier::Full) {
@@ -200,7 +201,7 @@ fn end_a_bomb(tier: Tier) {
     wait_until("everything is gone", || marked(world.mark().as_bytes()).is_empty());
 }
 
-/// Acts that affect another process.
+/// Actions that affect another process.
 const HOLDS: [&str; 21] = [
     "kill $pid 9",
     "kill $pid 15",
@@ -224,11 +225,11 @@ const HOLDS: [&str; 21] = [
     "open-to-write /proc/$pid/mem",
     "open-to-write /proc/$pid/oom_score_adj",
 ];
-/// Act that the kernel permits only to root.
+/// The one of [`HOLDS`] that the kernel permits only to root.
 const NEEDS_ROOT: &str = "proc $pid stack";
 
-/// Tests acts on the processes above a command: its reaper, worker and broker, and the supervisor, which is invisible
-/// in the full tier.
+/// Tests actions against the processes above a command: its reaper, worker and broker, and the supervisor, which is
+/// invisible in the full tier.
 #[test]
 fn a_command_has_no_hold_on_what_is_above_it() {
     for (tier, user) in everywhere() {
@@ -264,7 +265,7 @@ fn a_command_has_no_hold_on_what_is_above_it() {
     }
 }
 
-/// Control: each act succeeds without a sandbox against another process of the same user.
+/// Control: each action succeeds without a sandbox against another process of the same user.
 #[test]
 fn the_same_acts_have_a_hold_on_an_ordinary_process() {
     for user in User::all() {

@@ -177,7 +177,7 @@ fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
     }
 }
 
-/// Tests a second outcome of a call, which arrives after the call is closed.
+/// Tests a second outcome of a call. It arrives after the call is closed.
 #[test]
 fn a_second_outcome_is_a_violation() {
     let world = World::new(User::Myself);
@@ -239,7 +239,7 @@ fn endless_output_and_silence_end_with_the_runs_time() {
     });
 }
 
-/// Tests the worker that takes the first snapshot for the patch, which is as untrusted as any other.
+/// Tests the worker that takes the first snapshot for the patch. It is as untrusted as any other.
 #[test]
 fn a_worker_that_does_not_show_the_project_ends_the_run() {
     let world = World::new(User::Myself);

@@ -1,5 +1,5 @@
-//! Makes the two attempts of a scene. The model is a program that speaks HTTP on loopback and knows only the text of
-//! the results.
+//! Makes the two attempts of a scene: a call that is denied, and the call after the remedy. The model is a program that
+//! speaks HTTP on loopback and knows only the text of the results.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn follow(ground: &Ground, scene: &Scene, input: &Value, asked: &[String]) -> Re
 
 #[derive(Clone, Debug, Default)]
 struct Ended {
-    /// Results of the calls. Each flag is true if the call failed.
+    /// Results of the calls, each with true if the call failed.
     results: Vec<(bool, String)>,
     failures: usize,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Ground {
     pub(crate) world: World,
     outside: PathBuf,
     port: u16,
-    /// Path of a file in the host's `/tmp`, which is removed at the end.
+    /// Path of a file in the host's `/tmp`. The file is removed at the end.
     shared: PathBuf,
 }
 

@@ -1,5 +1,5 @@
 //! Tests that the text about a denial in a tool result suffices: a reader who knows only this text succeeds at the
-//! second attempt. The reader is a program (`reader`), so an incomplete text makes a scene fail.
+//! second attempt. The reader is a program (`reader`), so a test case (scene) fails if its text is incomplete.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Tests the scene with a network: another machine is reachable, in network namespaces of the test's own.
+//! Tests the remedy of a denied connection to another machine, in network namespaces of the test's own.
 
 use std::net::TcpListener;
 use std::sync::mpsc;

@@ -23,7 +23,7 @@ impl<'a> Said<'a> {
         Some(flags)
     }
 
-    /// Returns the refused path, which the text names as `read PATH;` or `write PATH;`.
+    /// Returns the refused path. The text names it as `read PATH;` or `write PATH;`.
     pub(crate) fn object(&self) -> Option<&'a str> {
         let (_, rest) = self.0.split_once("): ")?;
         let (_, rest) = rest.split_once(' ')?;

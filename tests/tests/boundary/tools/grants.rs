@@ -17,7 +17,7 @@ fn flags(grant: &Value) -> Vec<String> {
     grant.as_str().unwrap_or_else(|| panic!("no grant: {grant}")).split(' ').map(str::to_owned).collect()
 }
 
-/// Runs a call that is denied, and then again with exactly the grant that the denial suggests, with which it succeeds.
+/// Runs a call that is denied, and then again with exactly the grant that the denial suggests. Then it must succeed.
 fn denied_then_granted(
     (user, tier): (User, Tier),
     mode: &str,

@@ -95,7 +95,7 @@ const OWN: &str = "hook() { printf '#!/bin/sh\\nexit 0\\n' > $1; chmod +x $1; };
 const ACT: &str = "cp evil.sh dev/pre-push; cp evil.sh .git/hooks/pre-commit; cp evil.sh z/z/.git/hooks/pre-commit; \
     printf '[core]\\n\\tfsmonitor = ./evil.sh\\n' > .gitconfig; true";
 
-/// Later commands of the person, which must not execute anything of the agent.
+/// Later commands of the person. They must not execute anything of the agent.
 const LATER: &[&str] = &[
     "git status",
     "git commit -q --allow-empty -m later",

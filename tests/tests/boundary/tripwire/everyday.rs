@@ -8,17 +8,17 @@ use tests::{User, tier};
 
 use crate::tripwire::attack::{IDENTITY, attack, attack_with, restored};
 
-/// Access that git needs in the full tier in addition to an agent's.
+/// Access that git needs in the full tier in addition to the access that an agent has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
     /// Permission to configure git.
     Configuration,
-    /// Removal of a file that is a mount point, which only the floor tier permits.
+    /// Removal of a file that is a mount point in the full tier. Only the floor tier permits it.
     Floor,
 }
 
-/// Uses of git that people let agents make. None is reported, and all changes stay.
+/// Uses of git that people let agents make. The tripwire reports none of them, and all changes stay.
 const LEGITIMATE: &[(Needs, &str)] = &[
     (
         Needs::Nothing,

@@ -10,11 +10,11 @@ use tests::{Finished, User, World, tier};
 const ALWAYS: &str = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e \
     GIT_AUTHOR_DATE='@1700000000 +0000' GIT_COMMITTER_DATE='@1700000000 +0000' GIT_EDITOR=true; ";
 
-/// Commands that create a branch with two commits, of which the first conflicts with this branch in `kept.txt`.
+/// Commands that create a branch with two commits. The first conflicts with the current branch in `kept.txt`.
 const DIVERGED: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p > p; git add p; git commit -qm p; \
     git checkout -q -; echo m > kept.txt; git commit -qam m; ";
 
-/// Operations of git. The flag is true if the full tier needs permission to configure git.
+/// Operations of git, each with true if the full tier needs permission to configure git.
 const OPERATIONS: &[(&str, bool, &str)] = &[
     ("init", false, "git init -q new"),
     ("add", false, "echo a > a; git add a; echo n > n; git add -N n; git rm -q --cached kept.txt"),

@@ -30,8 +30,8 @@ const PAUSED_AM: &str = "git checkout -q -b other; echo o > kept.txt; git commit
     git format-patch -q --full-index -2 -o patches; git checkout -q -; echo m > kept.txt; git commit -qam m; \
     git am -q patches/* >/dev/null 2>&1;";
 
-/// Attacks: a paused state, an addition to it, and the host's continuation, which would run `evil.sh` or write the
-/// canary.
+/// Attacks: a paused state, an addition to it, and the command by which the host continues. It would run `evil.sh` or
+/// write the canary.
 const RUN_LATER: &[(&str, &str, &str, &str)] = &[
     (
         "strategy of a rebase",
@@ -111,7 +111,8 @@ fn what_an_agent_leaves_paused_runs_nothing_when_the_host_goes_on() {
     }
 }
 
-/// When the host's `git commit` records how a conflict was resolved, it reads the listed file, also through a link.
+/// Tests a planted list of conflicts. When the host's `git commit` records how a conflict was resolved, it reads the
+/// listed file, also through a link.
 #[test]
 fn a_planted_list_of_conflicts_makes_the_host_copy_no_secret() {
     const PLANT: &str = "ln -s $SECRET link; id=0123456789012345678901234567890123456789; mkdir -p .git/rr-cache/$id; \

@@ -1,5 +1,5 @@
-//! Tests promisor remotes, which git asks for missing objects: even with the agent's network off, their addresses could
-//! send out data that an agent has read.
+//! Tests promisor remotes. Git asks them for missing objects. So even with the agent's network off, their addresses
+//! could send out data that an agent has read.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use tests::{User, tier, wait_until};
 
 use super::attack::{IDENTITY, attack, is_known};
 
-/// Directories of the attacked repositories. The second is the agent's own, which is not read-only in the full tier
-/// either.
+/// Directories of the attacked repositories. The second is the agent's own: it is writable even in the full tier.
 const PLACES: [&str; 2] = [".", "sub"];
 
 /// Commands that make the remote a promisor: in the file with its address, or in a second file that also has a harmless

@@ -1,4 +1,4 @@
-//! Tests settings of other programs than git.
+//! Tests that agents can neither change nor add settings of other programs than git.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

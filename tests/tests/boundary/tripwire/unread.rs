@@ -1,4 +1,4 @@
-//! Tests a file that cannot be read at the start of a session, so that no change of it could be undone.
+//! Tests a file that cannot be read at the start of a session. A change of such a file could not be undone.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -1,5 +1,5 @@
-//! The table of attacks, by group. In an act, names in braces stand for the victim's objects: `{o}` for a directory
-//! outside of the project, `{p}` for the project, `{h}` for the home, `{v}` for the process.
+//! The table of attacks, by group. In the text of an attack, names in braces stand for the victim's objects: `{o}` for
+//! a directory outside of the project, `{p}` for the project, `{h}` for the home, `{v}` for the process.
 //!
 //! Other tests have inherited descriptors, read-only commands, signals to all processes, listeners and the host's
 //! addresses (the other files here); processes above a command, daemons and survivors (`boundary/protocol/life.rs`,

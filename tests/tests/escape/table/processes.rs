@@ -7,7 +7,7 @@ use crate::attack::Held::{Apart, Open, With};
 use crate::attack::Unconfined::{Harms, Works};
 use crate::attack::{Attack, rows};
 
-/// Errors for other processes, which do not exist in the full tier.
+/// Errors for other processes. In the full tier they do not exist.
 const NOBODY: &[i32] = &[ESRCH, EPERM];
 const NOTHING: &[i32] = &[ENOENT];
 const DENIED: &[i32] = &[EPERM, EACCES];

@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 use tests::probe::victim::{SECRET, keep_attribute};
 use tests::{User, World};
 
-/// Size of the hidden file in bytes, which is a secret: no other number in the test is equal to it.
+/// Size of the hidden file in bytes. It is a secret: no other number in the test is equal to it.
 pub(super) const SIZE: &str = "27182818284";
 
 pub(super) type Snapshot = BTreeMap<PathBuf, String>;

@@ -143,8 +143,8 @@ impl Victim {
 }
 
 /// Starts processes until new pids exceed those in an attacker's own pid namespace. Otherwise the victim's pid could be
-/// that of one of the attacker's own processes there, which it may signal. That happened on a machine that had just
-/// started.
+/// that of one of the attacker's own processes there, and the attacker may signal those. That happened on a machine
+/// that had just started.
 fn use_up_low_pids() {
     const BEYOND: u32 = 1500;
     loop {

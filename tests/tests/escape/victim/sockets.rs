@@ -57,7 +57,7 @@ impl Sockets {
         sockets
     }
 
-    /// Returns the placeholders for the sockets' addresses in acts, each with the address.
+    /// Returns the placeholders in attacks for the sockets' addresses, each with the address.
     pub(super) fn names(&self) -> Vec<(&'static str, String)> {
         let (tcp4, tcp6) = (self.tcp4.local_addr().unwrap(), self.tcp6.local_addr().unwrap());
         let (udp, udp6) = (self.udp.local_addr().unwrap(), self.udp6.local_addr().unwrap());

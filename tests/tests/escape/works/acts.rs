@@ -1,9 +1,9 @@
-//! Everyday acts of a developer. The output of each is the same in every directory.
+//! Everyday actions of a developer. The output of each is the same in every directory.
 
 pub(super) const GIT: &str = "git init -q . && git config user.name t && git config user.email t@example.org && echo x > f \
                    && git add f && git commit -qm one";
 
-/// Names and scripts of the acts. The output of each is the same with and without a sandbox.
+/// Names and scripts of the actions. The output of each is the same with and without a sandbox.
 pub(super) const ACTS: &[(&str, &str)] = &[
     ("git init, add, commit", "GIT && git log --format=%s"),
     (
@@ -165,7 +165,7 @@ pub(super) const ACTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Acts with sockets in the sandbox, which the broker mediates. Each prints only `1`.
+/// Actions with sockets in the sandbox. The broker mediates them. Each prints only `1`.
 pub(super) const SOCKETS: &[(&str, &str)] = &[
     (
         "TCP on loopback",

@@ -1,5 +1,5 @@
-//! Tests acts that must work in the sandbox with the network off: each that works on this machine without a sandbox has
-//! the same output in it.
+//! Tests actions that must work in the sandbox with the network off: each that works on this machine without a sandbox
+//! has the same output in it.
 
 mod acts;
 mod places;
@@ -14,7 +14,7 @@ use tests::{Finished, Programs, User, World, skip, tier};
 use crate::machine;
 use acts::{ACTS, GIT, OF_DUPLICATES, OF_THE_FULL_TIER, SOCKETS};
 
-/// Puts the toolchain's programs before those in `PATH`, which may be rustup's proxies and need a home.
+/// Puts the toolchain's programs before those in `PATH`. The latter may be rustup's proxies and need a home.
 fn with_toolchain(world: &World, command: &mut Command) {
     let cargo = std::env::var_os("CARGO").map(std::path::PathBuf::from);
     let toolchain = cargo.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -28,10 +28,10 @@ fn script(text: &str) -> String {
     text.replace("GIT", GIT).replace("SANDBOX_EXEC", sandbox_exec.to_str().unwrap())
 }
 
-/// Time limit of an act in seconds, after which it counts as failed.
+/// Time limit of an action in seconds. Then the act counts as failed.
 const PATIENCE: &str = "60";
 
-/// Shorter time limit, in seconds, for acts that are known to fail, since some of these would wait for ever.
+/// Shorter time limit, in seconds, for actions that are known to fail, since some of these would wait for ever.
 const IMPATIENCE: &str = "5";
 
 fn unconfined(user: User, text: &str) -> Finished {
@@ -55,7 +55,7 @@ fn check_the_same(tiers: &[Tier], acts: &[(&str, &str)]) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns the tiers in which an act has another result than without a sandbox.
+/// Returns the tiers in which an action has another result than without a sandbox.
 fn failures(tiers: &[Tier], user: User, (name, text): &(&str, &str)) -> Vec<String> {
     let control = unconfined(user, text);
     if control.code != 0 || control.stdout.trim().is_empty() {

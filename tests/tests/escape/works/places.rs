@@ -18,7 +18,7 @@ use crate::everywhere;
 
 const ACT: &str = "echo x > f && git init -q . && git add f && git status --porcelain";
 
-/// Creates a directory in the world, which becomes a project.
+/// Creates a directory in the world, to be used as a project.
 fn directory(world: &World, name: &OsStr) -> PathBuf {
     let place = world.root().join(name);
     fs::create_dir_all(&place).unwrap();
@@ -84,7 +84,7 @@ fn a_project_lies_anywhere_under_any_name() {
     }
 }
 
-/// Tests a project on overlayfs, which the test mounts in a mount namespace of its own.
+/// Tests a project on overlayfs. The test mounts it in a mount namespace of its own.
 #[test]
 fn a_project_on_overlayfs_works() {
     let may_mount = || Finished::of(Command::new("unshare").args(["-m", "true"])).code == 0;
@@ -126,8 +126,8 @@ fn a_project_on_overlayfs_works() {
     }
 }
 
-/// Tests a linked worktree. Its git directory is in another repository, which names the worktree in turn, so it is
-/// writable.
+/// Tests a linked worktree. Its git directory is in another repository. That directory names the worktree in turn, so
+/// it is writable.
 #[test]
 fn a_worktree_of_a_repository_elsewhere_works() {
     for (tier, user) in everywhere() {

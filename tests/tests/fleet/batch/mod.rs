@@ -20,7 +20,7 @@ use tests::replies::{answers_with_the_tasks_name as model, done};
 use tests::world::KEY;
 use tests::{Finished, User, World, marked, wait_until};
 
-/// Creates a world whose project is a repository with one commit after that of the tasks, which is also returned.
+/// Creates a world whose project is a repository, and returns the commit at which tasks begin. One commit follows it.
 fn repository() -> (World, String) {
     let world = World::new(User::Myself);
     world.file("kept.txt", "kept\n");
@@ -70,7 +70,7 @@ fn predictions(world: &World) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Checks that each task is done and has exactly one prediction, which is its own.
+/// Checks that each task is done and has exactly one prediction: its own.
 fn each_exactly_once(world: &World, count: usize) {
     let mut patches = BTreeMap::new();
     for prediction in predictions(world) {

@@ -69,7 +69,7 @@ fn a_command_in_front_of_a_pipe_has_a_terminal_that_works() {
     }
 }
 
-/// Interrupts a command with a pipe as output after `moment`. It must end as without a sandbox.
+/// Interrupts a command whose output is a pipe, `moment` after its start. It must end as without a sandbox.
 fn interrupt(tier: Tier, moment: Duration) {
     let world = World::new(User::Myself);
     let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";

@@ -31,7 +31,6 @@ impl SmallDisk {
         Self { world, ui, sessions }
     }
 
-    /// Uses up all free space.
     fn fill(&self) {
         let mut ballast = File::create(self.ballast()).unwrap();
         while ballast.write_all(&[0; 512]).is_ok() {}
@@ -52,7 +51,6 @@ impl SmallDisk {
     }
 }
 
-/// True if this test can mount a file system.
 fn can_mount() -> bool {
     nix::unistd::geteuid().is_root()
         && Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success())

@@ -1,4 +1,4 @@
-//! Tests in tmux, which has its own tables of character widths, that scrolling leaves nothing behind on the screen.
+//! Tests that scrolling leaves nothing behind on the screen in tmux. Tmux has its own tables of character widths.
 
 use std::path::PathBuf;
 use std::time::Duration;

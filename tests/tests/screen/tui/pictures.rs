@@ -1,4 +1,4 @@
-//! Makes the pictures of README and guide, which `just pictures` renews. Each test must reach its screen.
+//! Makes the pictures of README and guide. `just pictures` renews them. Each test must reach its screen.
 
 use std::path::PathBuf;
 

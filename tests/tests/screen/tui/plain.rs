@@ -1,4 +1,4 @@
-//! Tests `--plain`, which shows a session as lines.
+//! Tests `--plain`: it shows a session as lines.
 
 use tests::replies::calls;
 

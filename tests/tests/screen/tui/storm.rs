@@ -9,7 +9,7 @@ use super::*;
 /// Time without a change after which a screen counts as complete.
 const STILL: Duration = Duration::from_millis(150);
 
-/// Ctrl+L, which draws the whole screen again.
+/// Ctrl+L: draws the whole screen again.
 pub(super) const REDRAW: &str = "\x0c";
 
 /// Returns the screen as soon as nothing more is written, without blanks at the ends of rows.

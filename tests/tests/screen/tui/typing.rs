@@ -101,8 +101,8 @@ impl Seeded {
     }
 }
 
-/// State in which commands are typed: the reply that leads to it, a text on the screen, flags, and commands with a
-/// special effect in it.
+/// State in which commands are typed: the reply that leads to it, a text on the screen, flags, and the commands that
+/// have a special effect in this state.
 struct Place {
     script: Option<fn() -> String>,
     title: &'static str,
@@ -139,7 +139,7 @@ const PLACES: [Place; 5] = [
     },
 ];
 
-/// Number of UIs in each state, in which commands are typed at the same time.
+/// Number of UIs in each state. Commands are typed in all of them at the same time.
 const HANDS: usize = 3;
 
 const PLAN: &str = "# A word\n\n## Steps\n\n### 1. One\nWrite a word.\n";

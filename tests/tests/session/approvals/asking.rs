@@ -57,7 +57,6 @@ pub(crate) fn command(text: &str) -> String {
     calls(&[("shell_exec", json!({"command": text, "access": "write"}))])
 }
 
-/// Returns the data of the logged events of one type.
 pub(crate) fn logged(front: &FrontEnd, kind: &str) -> Vec<Value> {
     let events = front.world.log().into_iter().filter(|event| event["type"] == kind);
     events.map(|mut event| event["data"].take()).collect()

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::asking::{answer, asks, decide, edit, logged, told};
 
-/// Server of one tool, which acts as the arguments say.
+/// Server of one tool. The tool acts as the arguments say.
 struct Server {
     served: Mutex<Vec<ExternalCall>>,
     /// Channel that reports calls for which nobody waits any more.

@@ -3,12 +3,11 @@
 //!
 //! A changed order or content of events makes one of these fail. To record them again:
 //!
-//! ```text
-//! cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test session sessions::
+//! ```text cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test session sessions::
 //! ```
 //!
 //! Then read the difference, since every changed line is a change of behaviour. The scripts are written by hand. All
-//! sessions run in the floor tier, which every machine supports, so each has one snapshot.
+//! sessions run in the floor tier, because every machine supports it. So each has one snapshot.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

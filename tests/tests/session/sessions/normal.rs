@@ -117,7 +117,8 @@ impl<'a> Normal<'a> {
         write_members(record, &data);
     }
 
-    /// Checks that each event follows the last one of its agent, or for a sub-agent's first one, of the parent.
+    /// Checks that each event names the last event of its agent as its parent. For a sub-agent's first event, that is
+    /// the last one of the parent agent.
     fn follows(&mut self, event: &Value) {
         let named = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         let (agent, id) = (named("agent"), event["id"].as_u64().unwrap());

@@ -1,4 +1,4 @@
-//! Reads scripts, which contain the project, the model's replies, and the actions of the front end.
+//! Reads scripts. A script contains the project, the model's replies, and the actions of the front end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) struct Script {
     /// Content of the project's files, by name.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// Misbehaviour of `fake-worker`, which replaces the worker. `None` for the real worker.
+    /// Misbehaviour of `fake-worker`. It replaces the worker. `None` for the real worker.
     pub(crate) worker: Option<String>,
     pub(crate) front_end: FrontEnd,
     replies: Vec<Reply>,
@@ -53,7 +53,7 @@ pub(crate) enum Step {
     Answer { method: String, result: Value },
     /// Waits until this file exists in the project.
     File(String),
-    /// Creates a file in the project, for which a command waits.
+    /// Creates a file in the project. A command waits for it.
     Make(String),
     /// Kills the worker of this agent.
     KillWorker(String),
