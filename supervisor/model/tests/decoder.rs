@@ -74,7 +74,6 @@ fn event(kind: &str, index: usize, part: &Value) -> Value {
     })
 }
 
-/// An event with any content, in any order.
 fn any_event() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(vec![
         "message_start",

@@ -18,13 +18,10 @@ pub const SYSTEM: &str = include_str!("system.md");
 /// The part of the system prompt for agents that may start sub-agents.
 const DELEGATING: &str = include_str!("delegating.md");
 
-/// The part of the system prompt for sub-agents.
 const SUB_AGENT: &str = include_str!("sub_agent.md");
 
-/// The instructions of a planner.
 const PLANNER: &str = include_str!("planner.md");
 
-/// The instructions of an agent that executes a plan.
 const EXECUTOR: &str = include_str!("executor.md");
 
 /// The system prompt of an agent whose only tool is the shell.

@@ -271,7 +271,6 @@ fn is_version(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(is_plain)
 }
 
-/// True if `text` is a valid name for a package's program.
 pub(super) fn is_program(text: &str) -> bool {
     is_name(text)
 }

@@ -111,7 +111,6 @@ impl Drop for Exchange {
     }
 }
 
-/// Returns the file extension of a body, by the content type that the server sent.
 fn extension(headers: &HeaderMap) -> &'static str {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind {

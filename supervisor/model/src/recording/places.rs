@@ -15,7 +15,6 @@ pub struct Places {
     pub home: Option<WirePath>,
     pub conversation: ConversationId,
     pub date: String,
-    /// Kernel and machine.
     pub platform: String,
 }
 

@@ -56,7 +56,6 @@ impl Redactor {
         std::mem::take(&mut self.held)
     }
 
-    /// Returns the rest of the text.
     pub fn finish_str(&mut self) -> String {
         into_text(self.finish())
     }

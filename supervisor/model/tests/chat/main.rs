@@ -27,7 +27,6 @@ fn request(messages: &[Arc<Message>]) -> ModelRequest {
     request_of("gpt-x", messages)
 }
 
-/// Returns the decoded items of a recorded body.
 async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
     play_as(ProviderKind::OpenAi, request(&[]), body, chunk).await
 }

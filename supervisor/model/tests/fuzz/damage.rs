@@ -58,7 +58,6 @@ const PIECES: &[&str] = &[
     "<",
 ];
 
-/// Random changes of a body.
 pub(crate) struct Damage;
 
 impl Damage {

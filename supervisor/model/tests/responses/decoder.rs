@@ -67,7 +67,6 @@ const KINDS: [&str; 18] = [
     "weather",
 ];
 
-/// An event with any content, in any order.
 fn any_event() -> impl Strategy<Value = String> {
     let parts = (prop::sample::select(&KINDS[..]), prop::option::of(0..3_usize), item(), any_json());
     let event = parts.prop_map(|(kind, index, item, odd)| {

@@ -254,7 +254,6 @@ impl Slots {
         self.slots.iter().all(|slot| matches!(slot.state, CallState::Closed(_)))
     }
 
-    /// Marks a call as open.
     pub(super) fn open_as(&mut self, call: CallId, open: Open) {
         self.set(call, CallState::Open(open));
     }
@@ -271,17 +270,14 @@ impl Slots {
         self.set(call, CallState::Held(offer));
     }
 
-    /// Replaces the offer of a held command.
     pub(super) fn set_offer(&mut self, call: CallId, offer: Offer) {
         self.set(call, CallState::Held(Box::new(offer)));
     }
 
-    /// Returns the offer of a held command.
     pub(super) fn held(&self, call: CallId) -> Option<&Offer> {
         self.all_held().find(|(held, _)| *held == call).map(|(_, offer)| offer)
     }
 
-    /// Returns the held commands with their offers.
     pub(super) fn all_held(&self) -> impl Iterator<Item = (CallId, &Offer)> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Held(offer) => Some((slot.call, &**offer)),
@@ -289,7 +285,6 @@ impl Slots {
         })
     }
 
-    /// Returns the first held command.
     pub(super) fn next_held(&self) -> Option<(CallId, Offer)> {
         self.all_held().next().map(|(call, offer)| (call, offer.clone()))
     }
@@ -369,7 +364,6 @@ impl Slots {
         self.slots.iter().filter(|slot| !matches!(slot.state, CallState::Closed(_))).count() as u64
     }
 
-    /// Returns the results of closed calls.
     pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Closed(result) => Some(result.as_ref()),
@@ -390,7 +384,6 @@ impl Slots {
         self.ids(|state| matches!(state, CallState::Waiting))
     }
 
-    /// Returns the ids of the open requests for approvals.
     pub(super) fn all_asking(&self) -> Vec<ApprovalId> {
         let asking = self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Asking(asking) => Some(asking.approval),
@@ -408,7 +401,6 @@ impl Slots {
         self.slots.iter().find(|slot| slot.call == call).map_or(0, |slot| slot.duration_ms)
     }
 
-    /// True if the call is a part of another one.
     pub(super) fn is_part(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.within.is_some())
     }

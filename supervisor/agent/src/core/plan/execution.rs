@@ -111,7 +111,6 @@ impl Execution {
         Self { digest, ..self }
     }
 
-    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }

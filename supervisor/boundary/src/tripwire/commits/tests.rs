@@ -17,7 +17,6 @@ use crate::tripwire::git::GitQuestion;
 use crate::tripwire::persons_git::PersonsGit;
 use crate::tripwire::state::FileKind;
 
-/// Runs git without a sandbox.
 #[derive(Debug)]
 struct PlainGit;
 
