@@ -49,7 +49,7 @@ impl Choice {
     }
 }
 
-/// Returns the options for a request. An option for the whole session is offered only if all of its scope was shown.
+/// Returns the options for a request. Offers an option for the whole session only if the request shows its whole scope.
 pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
     if let ServerRequest::ServerForm(params) = request {
         return of_form(&params.fields);
@@ -86,7 +86,7 @@ fn decided(kind: impl Into<Cow<'static, str>>, name: &str, decision: ReviewDecis
     Choice { kind: kind.into(), name: name.to_owned(), chosen: Chosen::Decided(decision) }
 }
 
-/// Returns one option for each possible answer to a form, because an editor cannot show fields.
+/// Returns one option for each value of a form's only open field, because an editor cannot show fields.
 fn of_form(fields: &[FormField]) -> Vec<Choice> {
     let asked = asked_field(fields);
     let mut choices = Vec::new();
@@ -112,7 +112,8 @@ fn of_form(fields: &[FormField]) -> Vec<Choice> {
     choices
 }
 
-/// Returns the one field that the person answers. `None` if several need a value, or if its values cannot be options.
+/// Returns the field that the person answers. `None` if several fields need a value, or if its values cannot be
+/// options.
 pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
     let mut open = fields.iter().filter(needs);
@@ -122,7 +123,7 @@ pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     (!values(field).is_empty()).then_some(field)
 }
 
-/// Returns all values of a field; an empty list if they are too many or one of them cannot be shown as a whole.
+/// Returns all values that a field can have; an empty list if they are too many, or if one of them would be cut.
 fn values(field: &FormField) -> Vec<FormValue> {
     let values: Vec<_> = match &field.kind {
         FieldKind::YesNo { .. } => vec![FormValue::YesNo(true), FormValue::YesNo(false)],
@@ -147,7 +148,7 @@ fn initial(fields: &[FormField]) -> FormValues {
     fields.iter().filter_map(|field| Some((field.name.clone(), default_of(field)?))).collect()
 }
 
-/// Returns the name of the option that allows the whole turn, which lists the access.
+/// Returns the name of the option that allows the whole turn. The name lists the access of the turn.
 fn whole_turn(turn: &TurnAccess) -> String {
     let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
     let after = if turn.network_after.reaches_out() { ", then on again" } else { "" };
@@ -227,8 +228,8 @@ fn commands(prefix: Option<&[String]>, parts: &[Vec<String>]) -> Vec<Named> {
     scopes
 }
 
-/// Returns the option for the whole project; `None` if its name would be cut: the person would allow more than they
-/// see.
+/// Returns the option for the whole project; `None` if its name would be cut, because the person would then allow more
+/// than is shown.
 fn in_project(kept: &ProjectPrefixes) -> Option<Named> {
     let name = format!("Allow always in this project: {}", kept.words());
     let scope = SessionScope::CommandPrefixesInProject(kept.prefixes.clone());

@@ -23,7 +23,7 @@ pub(super) enum NamedCommand {
     Compact,
     /// A command from a file of the person or of the project.
     Own(Draft),
-    /// A prompt of an MCP server. The text is the name as it was typed.
+    /// A prompt of an MCP server, with its name as the person typed it.
     Prompt(String, WantedPrompt),
 }
 
@@ -32,7 +32,8 @@ impl OfferedCommands {
         Self { own, prompts: TypedPrompts::new(prompts) }
     }
 
-    /// Returns the command with which a message begins; the error says why it cannot be used. `None` if there is none.
+    /// Returns the command at the beginning of a message; an error says why it cannot be used. `None` without a
+    /// command.
     pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<NamedCommand, String>> {
         let text = text.strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -51,7 +52,7 @@ impl OfferedCommands {
         Some(wanted.map(|wanted| NamedCommand::Prompt(name.to_owned(), wanted)))
     }
 
-    /// Lists the commands for the client. Commands whose names cannot be shown as a whole are left out.
+    /// Returns the update that lists the commands for the client, except those whose names cannot be shown as a whole.
     pub(super) fn update(&self) -> SessionUpdate {
         let mut commands = vec![
             command("plan", "Makes a plan; nothing changes until you approve it", "PURPOSE"),

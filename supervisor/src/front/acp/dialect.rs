@@ -42,7 +42,7 @@ pub(super) type AcpServer<O> = Server<AcpDialect<O>>;
 pub(super) enum AcpDone {
     Opened(Opening, Result<OpenedConversation, ErrorObject>),
     Listed(RequestId, Result<ListSessionsResponse, ErrorObject>),
-    /// The text of the file of a plan that waits for approval; the error says why it cannot be read.
+    /// The edited text of a plan that waits for approval; the error says why the plan's file cannot be read.
     Edited(Asked, Result<String, String>),
 }
 
@@ -197,7 +197,7 @@ impl<O: OpenConversation> AcpServer<O> {
         self.start(move || AcpDone::Edited(asked, edited::read(&path)));
     }
 
-    /// Replaces the plan that waits for approval by the edited text. If that is an error, the question is asked again.
+    /// Replaces the plan that waits for approval by the edited text. If `text` is an error, asks the question again.
     fn edited(&mut self, asked: Asked, text: Result<String, String>) {
         match text {
             Ok(markdown) => {

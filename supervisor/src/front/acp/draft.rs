@@ -24,7 +24,7 @@ pub(super) struct Draft {
     pub(super) reads: bool,
     /// Model for this turn; `None` for the session's model.
     pub(super) model: Option<String>,
-    /// True if the text is not the person's own, so that it is sent only if the person allows that.
+    /// True if the person is asked before the text is sent, because the text is not the person's own.
     pub(super) asks: bool,
 }
 
@@ -83,7 +83,7 @@ impl Draft {
         shown::block(&self.text, "")
     }
 
-    /// Returns the question whether to send the text, with all of the text.
+    /// Returns the permission request that shows the whole text and asks if it may be sent.
     pub(super) fn question(&self, session: &ConversationId, call: &str) -> RequestPermissionRequest {
         let digest = self.digest();
         let option = |kind: &str, name, means| PermissionOption::new(format!("{kind}:{digest}"), name, means);
@@ -102,7 +102,7 @@ impl Draft {
         RequestPermissionRequest::new(session.as_str().to_owned(), call, options)
     }
 
-    /// Reads the client's response to the question whether to send the text.
+    /// Returns the person's decision from the client's response to [`Draft::question`].
     pub(super) fn sent(&self, outcome: &ResponseOutcome) -> DraftAnswer {
         let ResponseOutcome::Result(result) = outcome else {
             return DraftAnswer::Invalid("the client answered with an error".to_owned());

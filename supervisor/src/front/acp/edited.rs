@@ -6,7 +6,7 @@ use std::path::Path;
 /// Maximum size in bytes of a plan's file.
 const MOST: u64 = 256 << 10;
 
-/// Reads the file that the supervisor created for a plan, and the person edited. Blocks.
+/// Reads the file that the supervisor created for a plan and that the person has edited. Blocks the thread.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let cannot = |error: &dyn std::fmt::Display| format!("cannot read the plan's file: {error}");
     let mut options = OpenOptions::new();

@@ -12,7 +12,7 @@ use crate::journal::sessions::{Index, ListedSession};
 /// Maximum number of sessions on a page.
 const PAGE: usize = 50;
 
-/// Returns one page of the sessions of the project that the request names. Blocks.
+/// Returns one page of the sessions of the project that the request names. Blocks the thread.
 pub(super) fn page(state: &Path, request: &ListSessionsRequest) -> Result<ListSessionsResponse, ErrorObject> {
     let failed =
         |error: io::Error| ErrorWord::InternalError.because(format!("cannot list the sessions: {error}"));

@@ -1,8 +1,8 @@
 //! `bailiwick acp`: the core for editors that speak the Agent Client Protocol, version 1, on standard input and output.
 //!
 //! The client's methods for files and terminals are never called: they act outside of the sandbox. Option ids of a
-//! permission have the digest of the exact effect. Changes of mode, network and model never exceed the access of the
-//! start.
+//! permission have the digest of the exact effect. A client may change mode, network and model, but never beyond what
+//! the flags of `acp` permit.
 
 mod choices;
 mod commands;

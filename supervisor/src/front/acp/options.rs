@@ -1,4 +1,4 @@
-//! Modes and options that a client may choose, limited by the access of the start.
+//! Modes and options that a client may choose, limited by the flags of `acp`.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,

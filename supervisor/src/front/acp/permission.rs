@@ -283,7 +283,7 @@ fn plan(params: &PlanApprovalParams) -> Vec<String> {
     lines
 }
 
-/// Shows changes of files as diffs. A file with text that an editor could draw wrongly is also shown as plain text.
+/// Shows changes of files as diffs. A change with invisible characters is also shown as text that escapes them.
 fn changes(params: &ApplyPatchApprovalParams) -> Vec<ToolCallContent> {
     let mut content = Vec::new();
     for (path, change) in &params.file_changes.0 {

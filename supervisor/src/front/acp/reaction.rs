@@ -13,7 +13,7 @@ use crate::front::wire::pending::Asked;
 
 pub(super) enum Reaction {
     Update(Box<SessionUpdate>),
-    /// A piece of output. It may wait, and be joined with the next one.
+    /// A piece of output. It may be sent later, joined with the next piece.
     Piece(Passing),
     /// The result of a client's request.
     Answer(RequestId, Box<RawValue>),

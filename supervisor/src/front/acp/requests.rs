@@ -150,7 +150,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         Ok(())
     }
 
-    /// Opens a session on a separate thread, because this reads file systems.
+    /// Opens a session on a separate thread, because opening reads file systems.
     fn open(
         &mut self,
         id: &RequestId,
@@ -219,7 +219,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         self.change(id, session, WantedChange::Mode(mode), is_option, AgentAction::SetMode { mode }.into())
     }
 
-    /// Begins a change of a session, which an event answers later. Only one change may be in progress.
+    /// Begins a change of a session. A later event answers the request `id`. Fails while another change is in progress.
     fn change(
         &mut self,
         id: &RequestId,
@@ -243,7 +243,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         })
     }
 
-    /// Sends an action to a session, even if the session is busy.
+    /// Sends an action to a session. If the session is busy, the action waits.
     pub(super) fn surely(
         &mut self,
         session: &ConversationId,
@@ -261,7 +261,7 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, ErrorObject
     serde_json::from_str(text).map_err(|error| ErrorWord::InvalidParams.because(error))
 }
 
-/// Rejects additional directories, because a session has only one project.
+/// Fails if the client names additional directories, because a session has only one project.
 fn only_one(additional: &[PathBuf]) -> Refused {
     if additional.is_empty() {
         return Ok(());

@@ -36,16 +36,16 @@ pub(super) struct AcpSession {
     pub(super) prompt: Option<Prompt>,
     pub(super) change: Option<Change>,
     pub(super) closing: Vec<RequestId>,
-    /// The open approval of a plan while the edited file is read.
+    /// Approval of a plan whose edited file is being read; `None` at other times.
     pub(super) edited: Option<(Asked, Box<ServerRequest>)>,
     pub(super) commands: OfferedCommands,
-    /// True until an MCP server has returned the text of a prompt.
+    /// True while an MCP server expands a prompt.
     pub(super) is_expanding: bool,
-    /// Model to restore after the turn of a command that has another model.
+    /// Model to restore after a turn for which a command chose another model.
     pub(super) model_after: Option<String>,
-    /// Number of texts of commands so far. The tool call for the next one gets its id from it.
+    /// Number of command texts so far, from which the tool call for the next text gets its id.
     drafts: u64,
-    /// End of the output of each running call.
+    /// Last part of the output of each running call.
     outputs: BTreeMap<(AgentId, CallId), String>,
     hosts: BTreeMap<AgentId, Vec<HostUse>>,
     plan: Vec<Step>,
@@ -139,7 +139,7 @@ impl AcpSession {
         reactions
     }
 
-    /// True if the text of this agent is shown: the first agent, or a planner during its conversation.
+    /// True if the client is shown the text of this agent: the first agent, or a planner during its conversation.
     fn speaks(&self, agent: &AgentId) -> bool {
         let planner = self.prompt.as_ref().and_then(|prompt| match &prompt.waits {
             Waits::Planner(planner) => planner.as_ref(),
@@ -183,7 +183,7 @@ impl AcpSession {
         }
     }
 
-    /// Restores the session's model after the turn of a command.
+    /// Returns the action that restores the session's model after the turn of a command; `None` if it is unchanged.
     fn model_back(&mut self) -> Option<Reaction> {
         let model = self.model_after.take().filter(|model| *model != self.settled.model)?;
         Some(Reaction::Act(None, UserActionKind::SetModel { model }))
@@ -352,7 +352,7 @@ impl AcpSession {
         self.settle(|wanted| *wanted == WantedChange::Network(net.clone()))
     }
 
-    /// Answers the change for which `is_done` is true, and sends changed values to the client.
+    /// Answers the pending change if `is_done` is true for it, and sends changed values to the client.
     pub(super) fn settle(&mut self, is_done: impl Fn(&WantedChange) -> bool) -> Vec<Reaction> {
         let done = self.change.take_if(|change| is_done(&change.wanted));
         if let Some(Change { wanted: WantedChange::Mode(_), .. }) = &done {
@@ -417,7 +417,7 @@ impl AcpSession {
         reactions
     }
 
-    /// Answers the change that this notice rejects, or reports as already in effect. `None` if there is none.
+    /// Answers the pending change if this notice rejects it, or reports it as already in effect; otherwise `None`.
     fn change_noticed(&mut self, agent: &AgentId, code: &NoticeCode, message: &str) -> Option<Vec<Reaction>> {
         let is_about = |change: &mut Change| match change.wanted {
             WantedChange::Model => matches!(code, NoticeCode::ModelRefused | NoticeCode::ModelUnchanged),

@@ -51,7 +51,7 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// Names of the model and of its provider, from settings and flags. A container has no settings.
+    /// Names of the model and of its provider, for a container, which cannot read the settings.
     model: [String; 2],
 }
 
@@ -132,7 +132,7 @@ impl Runs {
         self.args.keep_checkouts
     }
 
-    /// Returns the time limit of a task in seconds; `None` without a limit. `exec` enforces the limit itself.
+    /// Returns the time limit in seconds that `exec` enforces for a task; `None` without a limit.
     pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
         task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
     }
@@ -158,7 +158,7 @@ impl Runs {
         command
     }
 
-    /// Returns a command for a script in the sandbox, because git obeys files of the repository even in a fixed script.
+    /// Returns a command that runs a script in the sandbox. Even in a fixed script, git obeys files of the repository.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);

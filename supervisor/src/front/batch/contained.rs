@@ -37,16 +37,16 @@ pub(super) struct Contained<'a> {
     /// The image, and the path of the project in it.
     pub image: (&'a str, &'a str),
     pub directory: &'a Path,
-    /// The directory for the relay's socket. Its path must be short, because the path of a socket has a limit.
+    /// Directory for the relay's socket. Its path must be short: a socket's path has at most 107 bytes (unix(7)).
     pub socket: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainedEnd {
-    /// The run ended by itself or by a signal.
+    /// The run ended, by itself or by a signal.
     Run(BatchEnded),
     Relay,
-    /// The container engine failed, which is not counted against the task.
+    /// The container engine failed. This does not count as a failure of the task.
     Engine,
 }
 
@@ -90,7 +90,7 @@ impl Contained<'_> {
         })
     }
 
-    /// Removes a container, until the engine no longer lists it. Returns false if the engine was unreachable meanwhile.
+    /// Removes a container until the engine no longer lists it. Returns false if the engine was unreachable meanwhile.
     async fn remove(&self, name: &str, stop: ProcessStop) -> io::Result<bool> {
         let mut was_there = true;
         loop {
@@ -143,8 +143,8 @@ impl Contained<'_> {
     }
 }
 
-/// True if the engine's client reports that it lost its engine. If a container prints the same, its run is only
-/// repeated.
+/// True if the engine's client reports that it lost the connection to the engine. If it is the task that prints this
+/// text, the run is merely repeated.
 fn tells_of_the_engine(errors: &Path) -> bool {
     const WORDS: [&str; 4] = [
         "Cannot connect to the Docker daemon",

@@ -34,7 +34,7 @@ const LABEL: &str = "bailiwick.batch";
 pub(super) struct Engine {
     pub program: &'static str,
     programs: PathBuf,
-    /// Value of the label, unique on the machine.
+    /// Value of the label [`LABEL`], unique on the machine.
     batch: String,
     /// Shell command by which a container gives its results to the user of the batch; `None` if that user is root.
     handover: Option<String>,
@@ -100,7 +100,7 @@ impl Engine {
         format!("bailiwick-{}-{name}", self.batch)
     }
 
-    /// Returns the address of the relay for the Bailiwick inside a container.
+    /// Returns the address at which Bailiwick inside a container reaches the relay.
     pub(super) fn base_url() -> String {
         format!("unix:{RELAY}/relay.sock")
     }

@@ -22,7 +22,7 @@ use super::trajectory::{self, LOG};
 use crate::process::exit::Exit;
 use crate::process::messages::say;
 
-/// Time in seconds after a run's limit at which the run is killed. It needs this time to write its patch.
+/// Time in seconds that a run has after its time limit to write its patch. Then it is killed.
 const GRACE_S: f64 = 60.0;
 
 /// Maximum number of attempts to remove the directory of a run, a tenth of a second apart.
@@ -34,7 +34,7 @@ const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 /// Exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// Maximum number of runs of a task in a row that fail only because of the container engine.
+/// Maximum number of consecutive runs of a task that fail only because of the container engine.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
 /// Maximum number of bytes that are read of a result.
@@ -43,7 +43,7 @@ const MOST_RESULT: u64 = 16 << 20;
 /// Maximum size in bytes of a patch that becomes a prediction.
 pub(super) const MOST_PATCH: u64 = 16 << 20;
 
-/// Maximum number of bytes that are copied of a log in a container.
+/// Maximum number of bytes that are copied of a session log that a container wrote.
 const MOST_LOG: u64 = 1 << 30;
 
 /// File name of the task's prompt in the directory of a run.
@@ -324,7 +324,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the last message in a file of errors, with the hint that may follow on further lines.
+/// Returns the last message in a file with a process's standard error, and the hint below that message.
 fn last_words(path: &Path) -> String {
     let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

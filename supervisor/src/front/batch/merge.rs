@@ -105,7 +105,7 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
 }
 
-/// Adds the result of a task. A final result replaces another. Fails if two shards have different final results.
+/// Adds the result of a task. A final result replaces an unfinished one. Fails if two shards have different final ones.
 fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {

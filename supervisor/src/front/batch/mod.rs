@@ -158,8 +158,8 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the file of `--mcp-config`. Fails if a flag names an MCP server that the settings do not have, or if the
-/// file cannot be used. Each task would fail otherwise.
+/// Returns the servers of `--mcp-config`. Fails if a flag names an MCP server that is not in the settings, or if the
+/// file cannot be used, because each task would then fail.
 fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<McpFile>, Refusal> {
     let is_known = |name: &String| effective.mcp.iter().any(|server| server.enabled && server.name == *name);
     if let Some(name) = args.servers.mcp.iter().find(|name| !is_known(name)) {
@@ -171,22 +171,22 @@ fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<M
     file.transpose().map_err(Refusal::usage)
 }
 
-/// Returns the default directory of results: the name of the file of tasks with the extension `batch`.
+/// Returns the default directory of results. Its name is that of the file of tasks, with the extension `batch`.
 fn beside(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or(file.as_os_str());
     PathBuf::from(stem).with_added_extension("batch")
 }
 
-/// Returns the paths that would show an agent other results or the expected solution: the results, the file of tasks,
-/// and the data next to it.
+/// Returns the paths that agents may not read: the results, the file of tasks and the data next to it. They would show
+/// an agent other results or the expected solution.
 fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     let file = file.canonicalize()?;
     let beside = beside_the_tasks(&file, output.root())?;
     Ok([vec![output.instances(), output.predictions(), file], beside].concat())
 }
 
-/// Returns the directory of the file of tasks, or only its files if a run needs some of them. Leaves out dotfiles of a
-/// home directory, because tools read them.
+/// Returns the directory of the file of tasks. If a run needs something in it, returns only its files; in a home
+/// directory without dotfiles, because tools read those.
 fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(input) = file.parent() else { return Ok(Vec::new()) };
     let home = users_home();

@@ -56,7 +56,7 @@ pub(super) struct Manifest {
     pub activity: String,
     pub mode: String,
     pub profile: String,
-    /// The names of MCP servers and of tools that are called unasked, separated by commas.
+    /// Names of the MCP servers, and of the tools that agents call without asking, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mcp: String,
     /// SHA-256 of the file of MCP servers; empty if the batch has none.
@@ -103,7 +103,7 @@ impl Manifest {
     }
 }
 
-/// Returns the names of the MCP servers and of the allowed tools, separated by commas.
+/// Returns the names of the MCP servers, and of the tools that agents call without asking, separated by commas.
 fn servers(args: &BatchRunsArgs) -> String {
     let tools = args.allow_tool.iter().map(ToString::to_string);
     args.servers.mcp.iter().cloned().chain(tools).collect::<Vec<_>>().join(",")
@@ -162,7 +162,7 @@ impl BatchOutput {
         self.root.join("work")
     }
 
-    /// Returns the directory of the relays' sockets. It is not nested, because the path of a socket must be short.
+    /// Returns the directory of the relays' sockets. It is at the top level, because a socket's path must be short.
     pub(super) fn relays(&self) -> PathBuf {
         self.root.join("relays")
     }

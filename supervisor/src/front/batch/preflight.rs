@@ -57,7 +57,7 @@ impl BatchMachine {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }
 
-    /// Returns advice for each resource that is too small for this number of tasks and jobs.
+    /// Returns advice for each resource that is insufficient for this number of tasks, or of tasks at once (`jobs`).
     pub(super) fn shortfalls(self, tasks: usize, jobs: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let wanted = IMAGE.saturating_mul(tasks as u64).min(DISK);
@@ -93,7 +93,7 @@ pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     tasks.iter().filter(is_missing).count()
 }
 
-/// Returns an image name in a common form for both engines: without the usual registry, and with a tag.
+/// Returns an image name in the form common to both engines: without the default registry, and with a tag.
 fn whole(name: &str) -> String {
     let usual = ["docker.io/library/", "docker.io/", "localhost/"];
     let name = usual.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);

@@ -18,14 +18,14 @@ use boundary::system::{open_process, register, signal_process};
 /// Time that a child has to end after SIGTERM.
 const LEAVING: Duration = Duration::from_secs(20);
 
-/// Time that a child of an earlier, killed batch has to end by itself.
+/// Longest time to wait until the children of an earlier, killed batch have ended by themselves.
 const ORPHANED: Duration = Duration::from_secs(30);
 
 /// The signal that tells this process to end; `None` until one arrives.
 pub(super) type ProcessStop = watch::Receiver<Option<i32>>;
 
 pub(super) struct Files {
-    /// The file for standard input. Each child keeps it locked, even after this process has died.
+    /// The file for standard input. Each child holds a lock on it, even after this process has died.
     pub input: PathBuf,
     pub output: PathBuf,
     pub errors: PathBuf,
@@ -78,7 +78,7 @@ pub(super) struct BatchChild {
 }
 
 impl BatchChild {
-    /// Starts a command. Fails if another process has the file for its standard input locked.
+    /// Starts a command. Fails if another process has locked the file for standard input.
     pub(super) fn start(mut command: Command, files: &Files) -> io::Result<Self> {
         let input = File::open(&files.input)?;
         if input.metadata()?.is_file() {
@@ -120,7 +120,7 @@ impl BatchChild {
     }
 }
 
-/// Waits until no child of an earlier batch has the input file locked.
+/// Waits until no child of an earlier batch holds the lock on the input file.
 pub(super) async fn left_alone(input: &Path) -> io::Result<()> {
     let file = match File::open(input) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

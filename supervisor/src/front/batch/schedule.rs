@@ -25,7 +25,7 @@ use crate::process::messages::{complain, say};
 use crate::process::signals::Endings;
 use crate::settings::args::BatchRunsArgs;
 
-/// Consecutive crashes after which a task is not repeated.
+/// Number of consecutive crashes after which a task is not run again.
 const MOST_CRASHES: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]

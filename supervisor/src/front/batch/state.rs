@@ -87,7 +87,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// The stage of a run in which it failed.
+/// The stage in which a run failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskStage {

@@ -1,4 +1,4 @@
-//! Instances of SWE-bench from its data sets. The same rows contain the fix and its tests, which are not read.
+//! Instances of SWE-bench from its data sets. A row also contains the fix and its tests; these fields are not read.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -27,7 +27,7 @@ struct InstanceRow {
     problem_statement: String,
     #[serde(default)]
     version: Option<String>,
-    /// One of two more parts of the problem statement, only in SWE-bench Pro.
+    /// Additional part of the problem statement, only in SWE-bench Pro.
     #[serde(default)]
     requirements: Option<String>,
     #[serde(default)]

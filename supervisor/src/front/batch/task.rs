@@ -52,7 +52,7 @@ impl TaskSource {
     }
 }
 
-/// Limits of one task that replace those of the batch.
+/// Limits of one task, which override those of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct TaskLimits {
     pub max_steps: Option<u32>,
@@ -191,7 +191,7 @@ impl<'a> List<'a> {
         Self { path, tasks: Vec::new(), ids: HashSet::new() }
     }
 
-    /// Adds a task, or fails with its error. `number` is the position in the file, from 1.
+    /// Adds a task. Fails if `task` is an error or invalid. `number` is its position in the file, counted from 1.
     pub(super) fn add(&mut self, number: usize, task: Result<BatchTask, String>) -> Result<(), TaskError> {
         let task = task.and_then(|task| self.checked(task));
         let unfit = |reason| TaskError::Unfit { path: self.path.to_owned(), number, reason };
@@ -225,7 +225,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Calls `each` with every line that is not blank and its number. Returns the digest of the file.
+/// Calls `each` with the number and the text of every line that is not blank. Returns the file's SHA-256.
 pub(super) fn lines(
     path: &Path,
     mut each: impl FnMut(usize, &[u8]) -> Result<(), TaskError>,

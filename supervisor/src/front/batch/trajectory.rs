@@ -1,5 +1,5 @@
-//! Trajectories in the formats of mini-swe-agent and of ATIF, the Agent Trajectory Interchange Format of Harbor. Made
-//! from the events of the session log, of the first agent alone.
+//! Trajectories in the formats of mini-swe-agent and of ATIF, the Agent Trajectory Interchange Format of Harbor. They
+//! are made from the first agent's events in the session log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ const MINI: &str = "mini-swe-agent-1.1";
 /// File name of a session's log in the results of its task.
 pub(super) const LOG: &str = "session.jsonl";
 
-/// Maximum size in bytes of a log, because the whole log is held in memory.
+/// Maximum size in bytes of a log. The whole log is held in memory.
 const MOST_LOG: u64 = 32 << 20;
 
 #[derive(Debug, PartialEq)]
@@ -53,7 +53,7 @@ struct Making {
     started: Option<(String, SessionStarted)>,
     messages: Vec<Value>,
     steps: Vec<Value>,
-    /// Index of the step that made each call, for calls without a result so far.
+    /// For each call without a result so far, the index of the step that made it.
     open: BTreeMap<String, usize>,
     result: Option<RunResult>,
     replies: u32,

@@ -1,4 +1,4 @@
-//! The scripted model's view of a conversation, from the request alone.
+//! The scripted model: parses its requests and serves its replies. It knows a conversation only from the request.
 //!
 //! Therefore a repeated request gets the same reply, and an interrupted turn continues from its last call.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use model::replay::{Block, RecordedRequest, ReplayServer, Reply, Script, Usage, sse};
 
-/// Number of bytes of a reply that are sent at once, with a pause before each piece so that a person can watch.
+/// Number of bytes of a reply that are sent at once. A pause before each piece lets a person watch.
 const CHUNK: usize = 512;
 const PACE: Duration = Duration::from_millis(10);
 

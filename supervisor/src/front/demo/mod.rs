@@ -31,7 +31,7 @@ use crate::process::messages::{complain, say};
 use crate::process::signals::{Endings, UserSignals};
 use crate::settings::args::DemoArgs;
 
-/// Programs that the sample project needs.
+/// Programs that the demo's sample project needs.
 const NEEDED: [&str; 2] = ["bash", "git"];
 
 /// Returns the suggested next steps after the demo.
@@ -81,7 +81,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Runs the demo in the terminal UI, in which the person answers and may leave early.
+/// Runs the demo in the terminal UI. The person answers the request, and may leave early.
 async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     if let Some(signal) = endings.so_far().await {
         return Exit::by_signal(signal);

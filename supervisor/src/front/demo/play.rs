@@ -1,4 +1,4 @@
-//! Runs the session, prints its events, and answers its only request by the script.
+//! Runs the demo's session, prints its events, and answers its only approval request as the script expects.
 
 use std::fs;
 use std::io;

@@ -7,11 +7,11 @@ use super::conversation::{DemoTurn, call};
 
 pub const PROMPT: &str = "A test of this project fails. Find out why and fix it.";
 
-/// The reply to every message after the last step.
+/// The model's reply to every message after the last step.
 pub const END: &str = "The demo ends here. Set ANTHROPIC_API_KEY and run `bailiwick` in your project. \
      `bailiwick demo --attack` shows attacks fail.";
 
-/// The lines that the fix replaces.
+/// The lines of the sample project that the fix replaces.
 pub const BUG: &str = "\
   while ((scale <= 10#$digits)); do
     ((scale *= 10))
@@ -22,7 +22,7 @@ pub const FIX: &str = "\
   ((scale = 10 ** ${#digits}))
 ";
 
-/// The scripted model of the repair demo. It returns the next step, given the results of the last one.
+/// The scripted model of the repair demo. It returns the next step, given the results of the previous one.
 #[derive(Clone, Debug)]
 pub struct Repairer {
     leave_note: String,

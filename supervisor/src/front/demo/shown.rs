@@ -1,4 +1,4 @@
-//! A check of the session's log that the demo showed everything it promises.
+//! Checks in the session's log that the demo showed everything that it promises.
 
 use std::fs;
 use std::path::Path;

@@ -18,8 +18,8 @@ use crate::settings::args::{
     ActivityArg, ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs,
 };
 
-/// Sample project, scripted model and directories of the demo. Removed on drop, except for a project that is to be
-/// kept.
+/// Sample project, scripted model and directories of the demo. Dropping the value removes them, except for a project
+/// that the person keeps.
 pub(super) struct DemoStage {
     pub(super) project: PathBuf,
     pub(super) directories: Directories,
@@ -79,7 +79,7 @@ fn directories_in(place: &Path) -> Directories {
     Directories { config: own("config"), state: own("state"), cache: own("cache") }
 }
 
-/// Returns the home directory, or else `/var/tmp`. `/tmp` is unsuitable, because full confinement replaces it.
+/// Returns a directory outside `/tmp`, which full confinement replaces: the home directory, or else `/var/tmp`.
 fn outside() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let places = home.into_iter().chain([PathBuf::from("/var/tmp")]);

@@ -51,7 +51,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// Serves the scripted model. Each attack waits until the one before was judged, so that harm has one possible cause.
+/// Serves the scripted model. It begins an attack only after the last one was judged, so that harm has one cause.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);
@@ -93,7 +93,7 @@ fn title(attacked: &Attacked) -> String {
 }
 
 enum WatchedAttack {
-    /// The outcome of each attack that was made.
+    /// The session has ended, with the outcome of each attack that was made.
     Rows(Vec<AttackRow>),
     Signal(i32),
 }

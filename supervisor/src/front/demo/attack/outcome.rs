@@ -16,20 +16,20 @@ pub(super) struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttackRow {
     pub(super) title: &'static str,
-    /// The way in which the attack was stopped; the error is its harm, or says that nothing stopped it.
+    /// The way in which the attack was stopped. The error describes its harm, or says that nothing stopped it.
     pub(super) outcome: Result<AttackEnd, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttackEnd {
-    /// The named part of the sandbox denied the attack.
+    /// The sandbox denied the attack. The text names the part of the sandbox that did.
     Blocked(String),
     /// The attack changed a file, which was restored at the end of the command.
     Undone(String),
 }
 
 impl Observed {
-    /// Records an event. A new request to the model ends the previous attack, whose index and record are returned.
+    /// Records an event. If the event ends an attack, returns the index of the attack and what was observed of it.
     pub(super) fn take(&mut self, event: &EventKind) -> Option<(usize, Self)> {
         match event {
             EventKind::ToolCallStarted { call, tool_use, .. } => {
@@ -55,7 +55,7 @@ impl Observed {
         self.running.is_some_and(|(_, running)| running == call)
     }
 
-    /// Judges an attack. `harm` was seen from outside the sandbox, and `secrets` are values that no output may contain.
+    /// Judges an attack. `harm` is what was seen outside the sandbox. The output must not contain any of `secrets`.
     pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
@@ -85,8 +85,8 @@ impl Observed {
         }
     }
 
-    /// Returns the part of the sandbox that stopped the attack, and the evidence. `None` if the attack failed
-    /// otherwise.
+    /// Returns the part of the sandbox that stopped the attack, and the evidence. `None` if no evidence shows such a
+    /// part.
     fn layer(&self, attack: &Attack) -> Option<String> {
         if !self.output.contains(attack.tried) {
             return None;

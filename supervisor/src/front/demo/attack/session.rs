@@ -32,7 +32,7 @@ pub(super) struct Attacked {
 
 pub(super) enum AttackUpdate {
     Event(Box<SessionEvent>),
-    /// A signal for this process, which tells it to end.
+    /// This process received a signal to end.
     Signal(i32),
     Ended,
 }

@@ -1,4 +1,4 @@
-//! A temporary home directory to attack, with everything around it that an attack could reach.
+//! A temporary home directory, and servers and a terminal around it, as targets of attacks.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ pub(super) struct Victim {
     unix: UnixListener,
     abstracted: UnixListener,
     terminal: Option<Terminal>,
-    /// The files that an attack could change, with their content; `None` for one that does not exist.
+    /// Each file that an attack could change, with its content; `None` if the file does not exist.
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
@@ -68,7 +68,7 @@ impl Victim {
         Ok(victim)
     }
 
-    /// Fails if an attack without a sandbox would do no visible harm, because then the demo would prove nothing.
+    /// Fails unless a test attack without a sandbox does visible harm: otherwise the demo would show nothing.
     fn check(&mut self) -> io::Result<()> {
         TcpStream::connect(self.tcp.local_addr()?)?;
         self.expect_harm()?;
@@ -101,7 +101,7 @@ impl Victim {
         self.home().join("project")
     }
 
-    /// Copies a program out of `/tmp` into the home directory, because a private `/tmp` would hide it from the sandbox.
+    /// Returns a path of a program that the sandbox can see. Copies a program out of `/tmp`, which may be private.
     pub(super) fn visible(&self, program: PathBuf) -> io::Result<PathBuf> {
         if !program.canonicalize()?.starts_with("/tmp") {
             return Ok(program);
@@ -175,7 +175,7 @@ impl Terminal {
     }
 }
 
-/// Returns a writable directory outside `/tmp`, which full confinement replaces: attacks on missing files prove
+/// Returns a writable directory outside `/tmp`. Full confinement hides `/tmp`, and attacks on missing files show
 /// nothing.
 fn parent() -> io::Result<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
