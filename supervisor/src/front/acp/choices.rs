@@ -112,8 +112,7 @@ fn of_form(fields: &[FormField]) -> Vec<Choice> {
     choices
 }
 
-/// Returns the field that the person answers. `None` if several fields need a value, or if its values cannot be
-/// options.
+/// Returns the field that the person answers. `None` if several need a value, or if it cannot be answered by options.
 pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
     let mut open = fields.iter().filter(needs);

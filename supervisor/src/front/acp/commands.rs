@@ -32,8 +32,8 @@ impl OfferedCommands {
         Self { own, prompts: TypedPrompts::new(prompts) }
     }
 
-    /// Returns the command at the beginning of a message; an error says why it cannot be used. `None` without a
-    /// command.
+    /// Returns the command at the beginning of a message, or an error that says why it cannot be used. `None` without
+    /// one.
     pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<NamedCommand, String>> {
         let text = text.strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

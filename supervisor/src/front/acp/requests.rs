@@ -255,7 +255,6 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
     }
 }
 
-/// Reads the parameters of a method.
 fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, ErrorObject> {
     let text = params.map_or("{}", RawValue::get);
     serde_json::from_str(text).map_err(|error| ErrorWord::InvalidParams.because(error))

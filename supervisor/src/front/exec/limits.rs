@@ -4,7 +4,7 @@ use agent::core::EndReason;
 
 use crate::settings::config::{ConfigOrigin, Effective};
 
-/// For each limit, the reason with which it ends a run, and the key of the settings file that sets it.
+/// For each limit, the reason for the end of a run that reaches it, and its key in the settings file.
 const KEYS: [(EndReason, &str); 4] = [
     (EndReason::StepLimit, "limits.max_steps"),
     (EndReason::TokenLimit, "limits.max_tokens"),
@@ -12,7 +12,7 @@ const KEYS: [(EndReason, &str); 4] = [
     (EndReason::TimeLimit, "limits.timeout_s"),
 ];
 
-/// The limits in force that come from the project's settings file, each with the reason with which it ends a run.
+/// The limits in force from the project's settings file: the reason for the end of a run that reaches it, and the key.
 #[derive(Debug, Default)]
 pub(super) struct ProjectLimits(Vec<(EndReason, String)>);
 

@@ -65,7 +65,7 @@ pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Runs the session. Calls `arrived` with its directories before the first request to the model.
+/// Runs the session. Calls `arrived` with the run's directories before the first request to the model.
 async fn carry_out(
     args: &ExecArgs,
     beginning: Beginning,
@@ -107,11 +107,11 @@ enum Beginning {
     Plan(ApprovedPlan),
 }
 
-/// A run whose flags and files are checked, and for which nothing was started yet.
+/// A run whose flags and files are checked. Nothing is started yet.
 struct PlannedRun {
     options: SessionOptions,
     beginning: UserActionKind,
-    /// The MCP servers of the file of `--mcp-config`.
+    /// The MCP servers from the file of `--mcp-config`.
     servers: Option<McpFile>,
     socket: Option<ApprovalSocket>,
     format: Format,
@@ -240,7 +240,7 @@ impl PlannedRun {
     }
 }
 
-/// Replaces the task by the text of the command that a flag names. The bool is true if the run may only read.
+/// Replaces the task by the text of the command that a flag names. The returned bool is true if the run may only read.
 fn with_command(
     args: &ExecArgs,
     sources: &Sources,

@@ -9,7 +9,7 @@ pub(crate) struct ApprovedPlan {
     pub markdown: String,
 }
 
-/// Executes a plan. The mode lets the agent write the project, because the approval of the plan includes that.
+/// Executes an approved plan. The approval includes write access to the project, so the mode is `auto`.
 pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
     let args = ExecArgs {
         mode: ModeArg::Auto,

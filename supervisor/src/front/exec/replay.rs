@@ -21,7 +21,7 @@ use crate::settings::args::{
     ActivityArg, ConfinementArgs, ExecArgs, ModelArgs, ProviderArg, ReachArg, ReplayArgs,
 };
 
-/// The API key for the local server, which accepts any.
+/// API key for the local server, which accepts any key.
 const KEY: &str = "no-key-is-needed-on-loopback";
 
 pub(crate) async fn run(args: ReplayArgs, directories: Directories) -> Exit {

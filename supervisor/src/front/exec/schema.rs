@@ -23,11 +23,11 @@ const MAX_BYTES: usize = 64 << 10;
 /// Maximum size in bytes of an answer.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Maximum number of faults that the model is told at once, and of characters of each.
+/// Maximum number of faults that the model is told at once, and maximum number of characters of each fault.
 const MAX_FAULTS: usize = 20;
 const MAX_FAULT: usize = 300;
 
-/// Maximum size in bytes of one compiled pattern in memory.
+/// Maximum size in bytes of one compiled regular expression in memory.
 const MAX_PATTERN: usize = 1 << 20;
 
 pub(super) struct AnswerSchema {
@@ -129,7 +129,7 @@ impl Retrieve for Nowhere {
     }
 }
 
-/// Returns the content of a reply that is one fenced block, and every other reply as it is.
+/// Returns the content of a reply that is one fenced code block. Returns any other reply unchanged.
 fn unfenced(reply: &str) -> &str {
     let reply = reply.trim();
     let block = reply.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
@@ -147,7 +147,7 @@ fn fault_of_answer(error: &ValidationError<'_>) -> String {
     bounded(&format!("{place}{error}"))
 }
 
-/// Returns the line of a fault in a schema, and its description.
+/// Returns the line number and the description of a fault in a schema.
 fn fault_of_schema(text: &str, error: &ValidationError<'_>) -> (usize, String) {
     if let ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
         let fault = format!("`{uri}` refers to another file; a schema has to be complete in itself");

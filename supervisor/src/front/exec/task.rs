@@ -26,7 +26,7 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     }
 }
 
-/// True if standard input has data that nobody reads as a task. Does not wait for data.
+/// True if standard input has data that no one reads as a task. Does not wait for data.
 pub(super) fn is_left_out() -> bool {
     has_something(io::stdin().as_fd())
 }
@@ -52,7 +52,7 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
 /// Error message for a task on the command line together with data on standard input.
 pub(super) const LEFT_OUT: &str = "cannot use a task and standard input together\n  hint: put the input into a file of the project and name that file in the task, or write - as the task and pass the whole task on standard input";
 
-/// Returns standard input. If it has no data for a second, prints that the task is expected there.
+/// Returns a reader of standard input. If no data arrives within a second, prints that the task is expected there.
 fn announced() -> impl Read {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

@@ -19,12 +19,12 @@ use crate::process::messages::say;
 pub(super) struct Finished<'a> {
     pub(super) command: String,
     pub(super) status: u8,
-    /// The end of the command's error messages.
+    /// Last part of what the command wrote to standard error.
     pub(super) errors: &'a [u8],
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Explains the denials of a command. After success, only denied writes and connections that the broker denied.
+/// Explains the denials of a command; after success only those for which [`is_told_of_success`] is true.
 pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
     // Most commands met no denial. The file system is not searched for those.
@@ -68,15 +68,15 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     }
 }
 
-/// True if a denial is printed after success: a write, or a network connection that the broker denied. Programs that
-/// only check their access do not open connections.
+/// True if a denial is printed even though the command succeeded: a write, or a connection that the broker denied. A
+/// program that only checks its access opens no connection.
 fn is_told_of_success(denial: &Denial) -> bool {
     let is_network = denial.operation == Operation::Network && denial.grade == Grade::Proved;
     denial.operation == Operation::Write || is_network
 }
 
-/// Returns one denial for each missing right to the network, and all other denials. One line suffices for all addresses
-/// if the network is off.
+/// Returns all denials, but of those for the network only one for each missing right. One suffices if the network is
+/// off.
 fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     let is_first = |(at, denial): &(usize, &Denial)| {
         let is_network = denial.operation == Operation::Network;
@@ -94,7 +94,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
     }
 }
 
-/// Finds the files that error messages name. They may be inspected, because the person gave the command.
+/// Finds the files that the command's error messages name. They may be inspected, because the person gave the command.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let directory = start(command, standing.project.as_path());

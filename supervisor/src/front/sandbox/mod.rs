@@ -38,7 +38,7 @@ use crate::settings::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::settings::config::SettingsError;
 use crate::settings::config::Sources;
 
-/// Time limit for the remaining output after a signal.
+/// Time limit for passing on the remaining output after a signal.
 const LEAVING: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(args: SandboxArgs) -> Exit {
@@ -169,7 +169,7 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     Ok((setup, RunningCommand { rights, launched, gateway, relay, passage, endings, tripwire }))
 }
 
-/// Starts the tripwire, which records the state of the protected files before the command.
+/// Starts the tripwire: it records the protected files before the command runs.
 fn set(watch: &Watch) -> io::Result<Tripwire> {
     let mut tripwire = Tripwire::set(watch)?;
     for line in restored(&tripwire.begin_call()?) {
@@ -178,7 +178,7 @@ fn set(watch: &Watch) -> io::Result<Tripwire> {
     Ok(tripwire)
 }
 
-/// Returns the wanted confinement from flags and settings. The person is not asked.
+/// Returns the wanted confinement from flags and settings, without a question to the person.
 fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
     let sources = Sources::read(directories, &args.directory)?;
     let flags = of_confinement(&args.confinement);
@@ -204,7 +204,7 @@ fn given(CommandStreams { stdin, stdout, stderr }: CommandStreams) -> Stdio {
 struct SandboxReport {
     held: Result<Tier, Stopped>,
     status: u8,
-    /// The end of the command's output on standard error or on its terminal.
+    /// Last part of the command's output on standard error or on its terminal.
     errors: Vec<u8>,
     refused: Vec<Refusal>,
 }
@@ -228,7 +228,7 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     Ok(followed?.report(left))
 }
 
-/// Runs the command. Reports hosts that the gateway could not reach, and ends the gateway after the command.
+/// Runs the command while its gateway runs. Reports hosts that could not be reached. Then ends the gateway.
 async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -> T {
     let Some(mut gateway) = gateway else { return command.await };
     let mut command = pin!(command);
@@ -288,13 +288,13 @@ async fn follow(
 
 #[derive(Default)]
 struct Left {
-    /// The end of the command's output on standard error or on its terminal.
+    /// Last part of the command's output on standard error or on its terminal.
     said: Tail,
     /// The error because of which standard output was not passed on completely.
     failure: Option<io::Error>,
 }
 
-/// Passes on the remaining output after the command's end. After a signal this has a time limit.
+/// Passes on the output that remains after the command's end. After a signal this has a time limit.
 async fn rest(
     relay: Option<TerminalRelay>,
     passage: SandboxPassage,
@@ -321,7 +321,7 @@ async fn rest(
     }
 }
 
-/// Waits until the command has ended. A signal that would end this process ends the command first.
+/// Waits until the command has ended. A signal to end this process first ends the command.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,

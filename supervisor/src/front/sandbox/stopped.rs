@@ -10,7 +10,7 @@ pub(super) struct Stopped {
     pub(super) signal: Option<i32>,
 }
 
-/// The program and the project of the command line, for advice.
+/// The program and the project that the command line names, for advice in error messages.
 pub(super) struct StopAsked {
     pub(super) program: OsString,
     pub(super) project: PathBuf,
@@ -30,7 +30,7 @@ impl Stopped {
         !matches!(self.stage.as_str(), "execute" | "directory" | "rules")
     }
 
-    /// Returns advice for the step that failed. Most steps need something from the machine, some from the person.
+    /// Returns advice for the step that failed: about the machine, or about the person's command line.
     pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
@@ -41,7 +41,7 @@ impl Stopped {
     }
 }
 
-/// Returns advice for a program that cannot be executed. Names without a slash are searched in PATH.
+/// Returns advice for a program that cannot be executed. A name without a slash is looked up in PATH.
 fn executable(program: &OsStr, project: &Path) -> String {
     let word = shell_word(program);
     if program.as_bytes().contains(&b'/') {

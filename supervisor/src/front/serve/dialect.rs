@@ -18,7 +18,7 @@ pub(super) struct ServeDialect<O> {
     pub(super) readers: usize,
     /// The notification format that the front end chose in its first request.
     pub(super) form: Option<NotificationForm>,
-    /// `shutdown` requests, which are answered when everything has ended.
+    /// `shutdown` requests that wait until everything has ended.
     pub(super) farewells: Vec<RequestId>,
 }
 

@@ -15,7 +15,7 @@ use super::wire::{self, Sessions};
 use crate::engine::opening::SessionDirs;
 use crate::process::exit::{Exit, printed};
 
-/// Serves a front end on standard input and output until it asks for the end or disconnects.
+/// Serves a front end on standard input and output until the front end sends `shutdown` or disconnects.
 pub(crate) async fn run(place: SessionDirs) -> Exit {
     let expects = "waits for a front end that speaks JSON-RPC, with one message on each line";
     wire::run(ServeServer::new(Sessions::new(place, NEW_CONVERSATION_METHOD)), expects).await

@@ -133,13 +133,13 @@ impl<O: OpenConversation> ServeServer<O> {
         self.grant(id, &response);
     }
 
-    /// Opens a session on a separate thread, because this reads file systems.
+    /// Opens a session on a separate thread, because opening reads file systems.
     fn open(&mut self, id: RequestId, params: NewConversationParams) {
         let opener = Arc::clone(&self.dialect.opener);
         self.start(move || ServeDone::Opened(id, opener.open(params, true)));
     }
 
-    /// Changes the model of an agent. An unavailable one is an error. The agent reports if it cannot change now.
+    /// Changes the model of an agent. Fails if the model is unavailable. A busy agent rejects the change with an event.
     fn set_model(&mut self, id: &RequestId, params: SetModelParams) {
         let SetModelParams { conversation_id, agent, model } = params;
         if let Some(why) = self.conversations.refuses_model(&conversation_id, &model) {
@@ -274,7 +274,7 @@ fn no_agent(why: String) -> ErrorObject {
     ErrorWord::NoSuchAgent.because(why)
 }
 
-/// Reads the pictures of a message. The error names the invalid one.
+/// Reads the pictures of a message. The error names the invalid picture.
 fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
     let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
         pictures::attached(attachment).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The background colour of the terminal. It selects the theme if no setting does.
+//! Finds the terminal's background colour, which selects the theme if no setting does.
 
 use std::env;
 

@@ -1,8 +1,8 @@
-//! Alerts for a person who looks elsewhere: bell, notification (OSC 9), window title (OSC 2). Their texts are constant.
+//! Alerts for a person who looks elsewhere: bell, notification (OSC 9), window title (OSC 2). Their texts are fixed.
 
 use tui::Reason;
 
-/// Restores the original title from the terminal's stack, and saves it there again for the end (XTWINOPS 23, 22).
+/// Restores the original title from the terminal's stack, and saves it again for the UI's end (XTWINOPS 23, 22).
 pub(super) const END_CALL: &[u8] = b"\x1b[23;0t\x1b[22;0t";
 
 pub(super) fn call(reason: Reason) -> Vec<u8> {

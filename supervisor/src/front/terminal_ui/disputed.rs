@@ -1,6 +1,6 @@
 //! Rows with characters that terminals draw in different widths: emoji of several characters, flags, spacing marks. A
-//! row that has or had one is erased and written completely when it changes, because a comparison of cells does not
-//! find the remains.
+//! row that has or had such a character is erased and written completely when it changes, because a comparison of cells
+//! does not find the remains.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ impl Disputed {
         self.rows.clear();
     }
 
-    /// Marks the rows that must be written completely. Returns the bytes that erase rows before the frame is written.
+    /// Marks rows that must be written completely. Returns the bytes that erase these rows before the frame is written.
     pub(super) fn settle(&mut self, buffer: &mut Buffer) -> String {
         let width = usize::from(buffer.area.width).max(1);
         let has = |row: &[Cell]| row.iter().any(|cell| cell.symbol().len() > 3 && is_disputed(cell.symbol()));
@@ -41,7 +41,7 @@ impl Disputed {
     }
 }
 
-/// Marks the cells of a row to be written, except cells that a wide character covers.
+/// Marks each cell of a row: to be written always if `changes`, and never if a wide character covers it.
 fn write_whole(row: &mut [Cell], changes: bool) {
     let mut covered = 0;
     for cell in row {

@@ -1,4 +1,4 @@
-//! The use of an external editor. Meanwhile the UI leaves the terminal and reads nothing.
+//! Opens the person's editor. Meanwhile the UI leaves the terminal and reads nothing from it.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::process::tty::stop_job;
 type Edited = Result<Option<String>, String>;
 
 impl Ui {
-    /// Opens a plan in the editor. The session continues meanwhile, and its events wait.
+    /// Opens a plan in the editor. Meanwhile the session continues, and its events wait to be shown.
     pub(super) async fn edit_plan(
         &mut self,
         agent: AgentId,
@@ -27,7 +27,7 @@ impl Ui {
         self.tell(Msg::PlanEdited { agent, id, edited }).await
     }
 
-    /// Opens the new text of a file that waits for approval in the editor.
+    /// Opens the editor with the new text of a file whose change waits for approval.
     pub(super) async fn edit_text(
         &mut self,
         agent: AgentId,
@@ -55,7 +55,7 @@ impl Ui {
         Ok(edited)
     }
 
-    /// Waits for the editor. SIGINT and SIGQUIT from the keyboard are for the editor, while a stop is for both.
+    /// Waits for the editor. Ignores SIGINT and SIGQUIT, which the keyboard sends to the editor too.
     async fn wait_for_editor(&mut self, edits: Edits, text: String) -> Edited {
         let mut editor = spawn_blocking(move || edit(edits, &text));
         loop {

@@ -7,7 +7,7 @@ use super::COLUMNS;
 /// Maximum number of characters of the last answer that are printed at the end.
 const LONGEST_ANSWER: usize = 4000;
 
-/// The end of a session, for the lines that are printed after the UI.
+/// The end of a session, for the lines that are printed after the UI has ended.
 #[derive(Debug, Default)]
 pub(super) struct Farewell {
     /// The last answer, if it is no longer on the terminal.

@@ -1,7 +1,7 @@
 //! Frames are drawn in memory and written by a separate thread, one at a time.
 //!
-//! A blocked terminal stops only this thread. The session continues, and frames do not accumulate, because the next one
-//! is drawn after the last one is written.
+//! A blocked terminal stops only this thread. The session continues. Frames do not accumulate, because a frame is drawn
+//! only after the last one is written.
 
 use std::io;
 use std::sync::Arc;

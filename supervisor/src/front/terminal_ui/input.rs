@@ -19,16 +19,16 @@ const ESCAPE: Duration = Duration::from_millis(50);
 /// The same time as [`ESCAPE`], if the keys come over a network.
 const REMOTE_ESCAPE: Duration = Duration::from_millis(100);
 
-/// Longest wait for the rest of an incomplete key, so that the rest is not read as text.
+/// Longest wait for the rest of an incomplete key. Until then the rest is not read as text.
 const REST: Duration = Duration::from_millis(1_500);
 
 /// Environment variables that are set if the keys come over a network.
 const REMOTE: [&str; 2] = ["SSH_CONNECTION", "SSH_TTY"];
 
-/// Time after a question to the terminal in which an escape byte may begin the answer.
+/// Time after a query to the terminal in which an escape byte may begin the answer.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Longest wait for the answer to a question at the end of the UI. A later answer becomes input of the shell.
+/// Longest wait at the end of the UI for the answer to a query. A later answer becomes input of the shell.
 const LAST_ANSWER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct TerminalInput {
     escape: Duration,
     /// Time at which an incomplete key counts as complete, or is dropped.
     patience: Option<Instant>,
-    /// Time of the last question to the terminal; `None` if no answer can arrive any more.
+    /// Time of the last query to the terminal; `None` if no answer can arrive any more.
     asked: Option<Instant>,
 }
 
@@ -57,12 +57,12 @@ impl TerminalInput {
         Ok(Self { terminal, keys, typed, burst: false, escape, patience: None, asked: None })
     }
 
-    /// Records that the terminal was asked a question. The answer must not be read as keys.
+    /// Records that a query was sent to the terminal, so that the answer is not read as keys.
     pub(super) fn expect_answer(&mut self) {
         self.asked = Some(Instant::now());
     }
 
-    /// Reads and drops the answer to a question, if one may still arrive.
+    /// Reads and drops the answer to a query, if one may still arrive.
     pub(super) async fn take_last_answer(&mut self) {
         while let Some(left) = self.asked.and_then(|at| LAST_ANSWER.checked_sub(at.elapsed())) {
             if !matches!(tokio::time::timeout(left, self.next()).await, Ok(Ok(_))) {
@@ -71,7 +71,7 @@ impl TerminalInput {
         }
     }
 
-    /// True if the last key was read together with others. This is a paste that the terminal did not mark, or fast
+    /// True if the last key was read together with others. They are a paste that the terminal did not mark, or fast
     /// typing.
     pub(super) const fn is_burst(&self) -> bool {
         self.burst

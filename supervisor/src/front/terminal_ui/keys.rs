@@ -31,11 +31,11 @@ pub(super) enum TypedKey {
     Paste(String),
     /// The terminal got or lost the focus (DECSET 1004).
     Focus(bool),
-    /// The mouse wheel turned by this number of notches, up if negative.
+    /// Number of notches that the mouse wheel turned; negative if up.
     Wheel(i16),
-    /// The theme that fits the terminal's background, from the terminal's answer.
+    /// The theme that fits the background colour that the terminal reported.
     Theme(ThemeName),
-    /// The terminal's attributes. The terminal answers in order, so answers to earlier questions have arrived.
+    /// The answer to a query for the terminal's attributes. Answers come in order, so all earlier ones have arrived.
     Attributes,
 }
 
@@ -46,17 +46,17 @@ pub(super) struct Keys {
     paste: Option<Vec<u8>>,
 }
 
-/// The kind of an input whose end is missing.
+/// The kind of an incomplete input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRest {
     /// An escape byte, which is the Escape key if nothing follows soon.
     OfEscape,
-    /// A part of a control sequence, paste mark or character.
+    /// The beginning of a control sequence, paste mark or character.
     OfSequence,
 }
 
 enum Parsed {
-    /// A complete key, paste or report of this many bytes; `None` if it has no meaning.
+    /// A complete key, paste or report, and its size in bytes; `None` if it has no meaning.
     Whole(usize, Option<TypedKey>),
     /// Only the beginning of a key, paste or report.
     Cut,
@@ -69,7 +69,7 @@ impl Keys {
     }
 
     /// Returns the kind of the incomplete input; `None` if nothing is incomplete. An unfinished paste does not count,
-    /// because its end has no time limit.
+    /// because there is no time limit for its end.
     pub(super) fn waits_for(&self) -> Option<KeyRest> {
         match &self.pending[..] {
             [] => None,
@@ -116,7 +116,7 @@ impl Keys {
     }
 }
 
-/// Adds bytes to a paste, except for those at the end that may begin the end mark.
+/// Adds bytes to a paste, up to the end mark, or up to bytes that may be the beginning of the end mark.
 fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     let ends = memchr::memmem::find(bytes, PASTE_ENDS);
     let length = ends.unwrap_or_else(|| bytes.len() - beginning_of(PASTE_ENDS, bytes));
@@ -132,7 +132,7 @@ fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     }
 }
 
-/// Returns the length of the longest end of `bytes` with which `mark` begins.
+/// Returns the number of bytes at the end of `bytes` that may be the beginning of `mark`.
 fn beginning_of(mark: &[u8], bytes: &[u8]) -> usize {
     (1..mark.len()).rev().find(|length| bytes.ends_with(&mark[..*length])).unwrap_or(0)
 }

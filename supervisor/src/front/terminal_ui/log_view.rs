@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tui::{LogRow, LogRows};
 
-/// Maximum number of events in the list. Earlier ones are left out.
+/// Maximum number of events in the list. Older events are left out.
 const MOST: usize = 20_000;
 
 /// Maximum number of characters of an event's data in one row of the list.
 const LONGEST: usize = 200;
 
-/// Maximum size in bytes of an event that is shown.
+/// Maximum size in bytes of an event that can be opened.
 const MOST_OF_EVENT: u64 = 1 << 20;
 
 /// The fields of a log line that a row of the list shows.

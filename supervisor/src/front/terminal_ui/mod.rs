@@ -82,7 +82,7 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Runs the UI for the demo, whose session log is deleted afterwards.
+/// Runs the UI for the demo. The caller deletes the session's log afterwards.
 pub(crate) async fn play(args: TuiArgs, place: SessionDirs) -> Exit {
     on_the_terminal(args, place).await.exit
 }
@@ -137,7 +137,7 @@ struct PreparedUi {
     state: PathBuf,
 }
 
-/// Opens the session and checks the arguments while errors can still be printed.
+/// Checks the arguments and opens the session, while errors can still be printed on the terminal.
 fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<PreparedUi, Refusal> {
     if args.plain {
         some_terminal()?;
@@ -179,7 +179,7 @@ pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
     resumed_after(args, place, None).await
 }
 
-/// Continues a session. `left` is the log of the session that the person has just left, if there was one.
+/// Continues a session. `left` is the log of the session that the person has just left; `None` if there was none.
 async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));

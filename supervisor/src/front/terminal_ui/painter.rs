@@ -57,7 +57,7 @@ fn whole(size: Size) -> Rect {
     Rect::new(0, 0, size.width, size.height)
 }
 
-/// Drawn bytes that were not returned yet.
+/// The bytes of drawn output that the painter has not yet returned.
 #[derive(Clone, Default)]
 struct PaintedPage(Rc<RefCell<Vec<u8>>>);
 

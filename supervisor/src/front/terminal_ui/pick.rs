@@ -24,7 +24,7 @@ pub(super) enum UiChoice {
     NoSession,
 }
 
-/// Returns the sessions to choose from, newest first. The one just left comes last, and only if it has messages.
+/// Returns the sessions to choose from, newest first. The session just left comes last, and only if it has messages.
 fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> {
     let mut sessions = Index::open(state).sessions()?;
     let was_left = |session: &ListedSession| left == Some(&session.log);
@@ -34,12 +34,12 @@ fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> 
     Ok(sessions)
 }
 
-/// True if there is another session than this one to choose.
+/// True if there is a session other than `this` to choose.
 pub(super) fn is_any_other(state: &Path, this: &Path) -> io::Result<bool> {
     Ok(offered(state, Some(this))?.iter().any(|session| session.log != this))
 }
 
-/// Lets the person choose a session of this project or of all projects. `left` is the log of the one just left.
+/// Lets the person choose a session of this project or of all projects. `left` is the log of the session just left.
 pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) -> io::Result<UiChoice> {
     let sessions = offered(state, left)?;
     if sessions.is_empty() {
@@ -59,7 +59,7 @@ pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) ->
     Ok(log.map_or(UiChoice::Nothing, UiChoice::Log))
 }
 
-/// Returns the list row of a session: its first message, then its facts. Both can be searched.
+/// Returns the list row of a session: its first message, then its facts. A search covers both.
 fn row(session: &ListedSession, project: &Path) -> PickerRow {
     let ListedSession { log, changed, summary, .. } = session;
     let changed = Timestamp::try_from(*changed).map(time::local);

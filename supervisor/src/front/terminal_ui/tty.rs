@@ -1,4 +1,4 @@
-//! The person's terminal under control of the UI. It is restored on every way out: end, panic, signal, ^Z.
+//! The person's terminal under control of the UI. It is restored however the UI stops: at its end, panic, signal or ^Z.
 
 use std::fs::File;
 use std::io;
@@ -36,9 +36,9 @@ const USUAL: Size = Size::new(80, 24);
 pub(super) struct Tty {
     terminal: OwnedFd,
     mouse: bool,
-    /// The output, locked during each write so that writes do not mix.
+    /// Output to the terminal. The lock is held during each write, so that writes do not mix.
     out: Mutex<File>,
-    /// The original modes; `None` while they are not changed. The lock is never held during a wait.
+    /// Original modes of the terminal; `None` while they are unchanged. The lock is never held during a wait.
     saved: Mutex<Option<Termios>>,
 }
 
@@ -50,8 +50,8 @@ impl Tty {
         Ok(Self { terminal: terminal.try_clone_to_owned()?, mouse, out, saved: Mutex::new(None) })
     }
 
-    /// Gives the UI control of keys and screen. It can be repeated after a shell has used the terminal. In the
-    /// background this stops the process until it is in the foreground (SIGTTOU).
+    /// Gives the UI control of keys and screen, also again after a shell has used the terminal. In the background this
+    /// stops the process until it is in the foreground (SIGTTOU).
     pub(super) fn engage(&self) -> io::Result<()> {
         let mut out = unpoisoned(self.out.lock());
         let saved = unpoisoned(self.saved.lock()).take();
@@ -96,7 +96,7 @@ impl Tty {
         unpoisoned(self.saved.lock()).is_some()
     }
 
-    /// Writes a whole frame. It is dropped if the UI does not control the terminal.
+    /// Writes a whole frame. Drops the frame if the UI does not control the terminal.
     pub(super) fn write_frame(&self, frame: &[u8]) -> io::Result<()> {
         let mut out = unpoisoned(self.out.lock());
         if !self.is_engaged() {
@@ -113,7 +113,7 @@ impl Tty {
     }
 
     /// Installs a panic hook that restores the terminal before a panic of this thread is printed. Panic messages of
-    /// other threads are held until the end of the UI.
+    /// other threads are printed after the end of the UI.
     pub(super) fn release_on_panic(self: &Arc<Self>) {
         let (tty, ours, before) = (Arc::clone(self), thread::current().id(), panic::take_hook());
         panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
@@ -147,7 +147,7 @@ impl Tty {
     }
 }
 
-/// A guard for the UI's control of the terminal. The terminal is restored when it is dropped.
+/// A guard for the UI's control of the terminal. Dropping the guard restores the terminal.
 #[derive(Debug)]
 pub(super) struct Engaged(pub(super) Arc<Tty>);
 
@@ -157,7 +157,7 @@ impl Drop for Engaged {
     }
 }
 
-/// Returns the locked value even if a thread panicked: no change of it can be half done.
+/// Returns the locked value even if a thread panicked with the lock, because no change of the value can be half done.
 fn unpoisoned<T>(lock: LockResult<MutexGuard<'_, T>>) -> MutexGuard<'_, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }

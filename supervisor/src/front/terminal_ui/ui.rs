@@ -36,7 +36,7 @@ use crate::process::signals::{Changes, Endings, SignalChange};
 use crate::process::tty::stop_job;
 use crate::settings::config::at_home;
 
-/// Maximum number of events that are handled before keys and frames have their turn.
+/// Maximum number of events that are handled before keys are read and a frame is drawn.
 const TOGETHER: usize = 256;
 
 /// Result of the session; the outer error means that its task panicked.
@@ -50,7 +50,7 @@ pub(super) struct UiPlaces {
     pub(super) log: PathBuf,
 }
 
-/// The terminal, and the signals that concern it.
+/// The terminal, and the signals that are about it.
 pub(super) struct ControllingTerminal {
     pub(super) tty: Arc<Tty>,
     pub(super) endings: Endings,
@@ -67,7 +67,7 @@ pub(super) struct Ui {
     handle: Handle,
     events: SessionEvents,
     places: UiPlaces,
-    /// History of the prompt; `None` after it could not be written.
+    /// History of the prompt; `None` after the history could not be written.
     remembered: Option<UiMemory>,
     clock: Instant,
     stale: bool,
@@ -84,7 +84,7 @@ pub(super) struct Ui {
     then: AfterUi,
 }
 
-/// The action after the end of the UI.
+/// The action that follows the end of the UI.
 #[derive(Debug, Default)]
 pub(super) enum AfterUi {
     #[default]
@@ -236,7 +236,7 @@ impl Ui {
         }
     }
 
-    /// Handles the keys that were typed until now. They must be read before a frame counts as seen by the person.
+    /// Handles all keys that were typed until now. They were typed before the next frame, so they do not answer it.
     async fn read_what_waits(&mut self) -> io::Result<()> {
         for typed in self.input.waiting() {
             self.typed(typed).await?;
@@ -300,7 +300,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Stops the process for job control, with the terminal restored.
+    /// Restores the terminal and stops the process, as ^Z does (job control).
     fn suspend(&mut self) -> io::Result<()> {
         self.tty.release();
         // Without a parent shell we are not stopped and continue at once.
@@ -387,7 +387,7 @@ impl Ui {
         self.stale = true;
     }
 
-    /// Ends the session to open another one. If no session has this name, reports that instead.
+    /// Ends the session, so that the named session can be opened. If it does not exist, only reports that.
     async fn leave_for(&mut self, name: Option<String>) {
         let sessions = self.places.log.parent().unwrap_or(Path::new("."));
         let state = sessions.parent().unwrap_or(sessions);
@@ -449,8 +449,8 @@ fn ends_a_turn(event: &UiEvent) -> bool {
         && matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
 }
 
-/// Corrects a key that was typed before the raw mode, when the terminal turned Enter into a line feed (ICRNL,
-/// termios(3)).
+/// Corrects a key that was typed before the terminal was raw: then the terminal has turned Enter into a line feed
+/// (ICRNL, termios(3)).
 fn typed_ahead(key: KeyEvent) -> KeyEvent {
     match (key.code, key.modifiers) {
         (KeyCode::Char('j'), KeyModifiers::CONTROL) => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
@@ -458,7 +458,7 @@ fn typed_ahead(key: KeyEvent) -> KeyEvent {
     }
 }
 
-/// Runs a read on a thread, for which the process does not wait at its end. `None` if no thread could be started.
+/// Runs a read on a thread. The process can end without waiting for it. `None` if no thread could be started.
 fn in_thread<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<oneshot::Receiver<T>> {
     let (done, reading) = oneshot::channel();
     let run = move || {

@@ -1,4 +1,4 @@
-//! The agents of a conversation, as far as its front end was told about them.
+//! The agents of a conversation that its front end knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use protocol::event::{
 use protocol::frontend::{UiEvent, UiEventKind};
 use protocol::rpc::{AgentInfo, AgentState, GuestInfo, OpenCall};
 
-/// Maximum number of guests of an agent that are listed after their end.
+/// Maximum number of ended guests that are listed for an agent.
 const ENDED_GUESTS: usize = 20;
 
 /// The agents that a conversation has had so far.
@@ -155,7 +155,7 @@ impl KnownAgent {
         });
     }
 
-    /// Records the end of a guest, and forgets the oldest ended ones. A new run of a session numbers its guests anew.
+    /// Records the end of a guest, and removes the oldest ended guests. A continued session numbers its guests anew.
     fn guest_ended(&mut self, time_ms: u64, ended: &GuestEnded) {
         let of = |info: &&mut GuestInfo| info.guest == ended.guest && info.ended_ms.is_none();
         if let Some(info) = self.guests.iter_mut().find(of) {

@@ -33,7 +33,7 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) handle: Handle,
     pub(in crate::front) events: SessionEvents,
     pub(in crate::front) log: PathBuf,
-    /// The models that can be chosen; `None` if the model cannot be changed.
+    /// The models from which the front end can choose; `None` if the model cannot be changed.
     pub(in crate::front) models: Option<Arc<dyn Models>>,
     /// The access at the start, from the options.
     pub(in crate::front) start: StartAccess,
@@ -44,7 +44,7 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
 
-/// The access with which a conversation is started: that of its options, not that of an earlier run.
+/// The access with which a conversation starts. It follows from the conversation's options, not from an earlier run.
 #[derive(Clone, Debug)]
 pub(in crate::front) struct StartAccess {
     pub(in crate::front) mode: ApprovalMode,
@@ -53,7 +53,7 @@ pub(in crate::front) struct StartAccess {
     pub(in crate::front) models: Vec<String>,
 }
 
-/// A conversation that has ended, with its last events. The error is the reason of an end without a result.
+/// A conversation that has ended, with its last events. The error says why there is no result; `None` if there is one.
 pub(in crate::front) struct ConversationEnded {
     pub(in crate::front) conversation: ConversationId,
     pub(in crate::front) events: Vec<UiEvent>,
@@ -80,9 +80,9 @@ struct Conversation {
 pub(in crate::front) struct Conversations {
     open: BTreeMap<ConversationId, Conversation>,
     runs: JoinSet<(ConversationId, Result<(), String>)>,
-    /// Tasks with actions that wait because their conversation is busy.
+    /// Tasks that each pass on an action that waits for a busy conversation.
     late: JoinSet<()>,
-    /// The conversation from which the last event came. The next event is taken from the one after it.
+    /// The conversation of the last event. The next event is searched from the conversation after it.
     last: Option<ConversationId>,
 }
 
@@ -103,7 +103,7 @@ impl Conversations {
         self.open.is_empty()
     }
 
-    /// Passes an action to an agent of a conversation; without an agent, to the first one.
+    /// Passes an action to an agent of a conversation. `None` stands for the first agent.
     pub(in crate::front) fn act(
         &self,
         conversation: &ConversationId,
@@ -114,7 +114,7 @@ impl Conversations {
         handle.try_act(UserAction { agent, ..handle.action(kind) })
     }
 
-    /// Returns the reason why a conversation cannot use a model; `None` if it can. A busy agent reports that itself.
+    /// Returns the reason why a conversation cannot use a model; `None` if it can, even if it is busy now.
     pub(in crate::front) fn refuses_model(
         &self,
         conversation: &ConversationId,

@@ -47,7 +47,7 @@ impl ServeEnding {
         }
     }
 
-    /// Returns the reason that is given for the denial of open approvals.
+    /// Returns the reason that the denial of an open approval states.
     pub(super) const fn cause(self) -> &'static str {
         match self {
             Self::Shutdown => "the front end ended the session",

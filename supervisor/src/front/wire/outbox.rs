@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use ipc::id::{AgentId, ConversationId};
 use protocol::rpc::Passing;
 
-/// Number of waiting bytes from which on pieces of text are dropped.
+/// Number of waiting bytes above which pieces of text are dropped.
 const PIECES: usize = 1 << 20;
 
 /// Maximum number of waiting bytes. The last added line may exceed this limit.
@@ -32,7 +32,7 @@ enum OutboxItem {
 }
 
 impl OutboxItem {
-    /// Returns the size in bytes that counts for the limits. For a piece this is the size of its text.
+    /// Returns the size in bytes that counts for the limits. For a piece this is the size of its parts and an overhead.
     fn bytes(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
@@ -46,7 +46,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// True if so many bytes wait that no further requests should be read. Each request has an answer.
+    /// True if so many bytes wait that no further requests should be read, because each request adds an answer.
     pub(super) const fn is_crowded(&self) -> bool {
         self.bytes >= MOST / 2
     }
@@ -59,7 +59,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Adds a piece of text. It is joined to the last one if it continues the same text.
+    /// Adds a piece of text, or joins it to the last item if that is a piece of the same text.
     pub(super) fn push_piece(&mut self, conversation: ConversationId, piece: Passing) {
         let piece = if self.bytes >= PIECES { skipped(piece) } else { piece };
         if let Some(OutboxItem::Piece(last, before)) = self.queue.back_mut()
@@ -75,8 +75,8 @@ impl Outbox {
         }
     }
 
-    /// Removes the next line; `None` if the queue is empty. `write` makes a line from a piece, or returns `None` to
-    /// leave the piece out.
+    /// Removes the next item and returns its line; `None` if the queue is empty. `write` makes a line from a piece, or
+    /// returns `None` to leave the piece out.
     pub(super) fn pop(
         &mut self,
         mut write: impl FnMut(ConversationId, Passing) -> Option<serde_json::Result<String>>,
@@ -132,7 +132,7 @@ fn agent(piece: &Passing) -> Option<&AgentId> {
     }
 }
 
-/// Joins a piece to the one before it. Returns the piece if it does not continue the same text.
+/// Joins a piece to the piece before it. Returns the piece if it does not continue the same text.
 fn joined(before: &mut Passing, piece: Passing) -> Option<Passing> {
     if agent(before) != agent(&piece) {
         return Some(piece);

@@ -5,12 +5,12 @@ use std::thread;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Handle of the thread that writes. The thread has one line at a time. The others wait in the server's queue.
+/// Handle of the thread that writes lines. The thread has one line at a time; further lines wait in the server's queue.
 #[derive(Debug)]
 pub(in crate::front) struct Writer {
-    /// Channel for lines. It is closed when nobody reads the output any more.
+    /// Channel for lines. It is closed after a write has failed.
     pub(in crate::front) lines: mpsc::Sender<String>,
-    /// Resolves when everything that was sent is written or a write has failed.
+    /// Resolves when all lines are written, or when a write has failed.
     pub(in crate::front) finished: oneshot::Receiver<()>,
 }
 

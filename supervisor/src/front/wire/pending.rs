@@ -52,7 +52,7 @@ impl Pending {
         self.record(line, asked, request)
     }
 
-    /// Records an approval request and returns its line. Without a line, returns the action that denies the approval.
+    /// Records an approval request and returns `line`. If `line` is an error, returns the action that denies it.
     pub(in crate::front) fn record(
         &mut self,
         line: serde_json::Result<String>,
@@ -68,13 +68,13 @@ impl Pending {
         }
     }
 
-    /// Returns the action for a response, only once for each request. `None` if no request with this id waits.
+    /// Returns the action for a response, and forgets the request. `None` if no request with this id waits.
     pub(crate) fn answer(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> Option<UserAction> {
         let (asked, request) = self.take(id)?;
         Some(asked.answered(rpc::answer(&request, outcome)))
     }
 
-    /// Removes the request that a response answers, so that it is answered once. `None` if no such request waits.
+    /// Removes and returns the request with this id, so that it is answered only once. `None` if no such request waits.
     pub(in crate::front) fn take(&mut self, id: &RequestId) -> Option<(Asked, Box<ServerRequest>)> {
         self.0.remove(id).map(|Waiting { asked, request }| (asked, request))
     }

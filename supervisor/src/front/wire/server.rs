@@ -21,7 +21,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::say;
 use crate::process::signals::Endings;
 
-/// Time in which a front end must read the last lines.
+/// Longest time for a front end to read the last lines.
 const PARTING: Duration = Duration::from_secs(5);
 
 /// A protocol of front ends: the form of its requests, events and approvals.
@@ -52,7 +52,7 @@ pub(in crate::front) trait Dialect: Sized + 'static {
         outcome: &ResponseOutcome,
     );
 
-    /// Handles the response to a question of the dialect itself. Returns false if no such question has this id.
+    /// Handles the response to a question that the dialect itself sent. Returns false if no such question has this id.
     fn answered(_server: &mut Server<Self>, _id: &RequestId, _outcome: &ResponseOutcome) -> bool {
         false
     }
@@ -60,7 +60,7 @@ pub(in crate::front) trait Dialect: Sized + 'static {
     /// Tells the front end that an approval request needs no response any more.
     fn withdrawn(_server: &mut Server<Self>, _asked: &Asked) {}
 
-    /// Handles the end of a conversation, after its last events. The error explains an end without a result.
+    /// Handles the end of a conversation, after its last events. If it ended without a result, `error` says why.
     fn over(server: &mut Server<Self>, conversation: ConversationId, error: Option<String>);
 
     /// Returns the line for a piece of text from the queue; `None` to leave it out.
@@ -165,7 +165,7 @@ impl<D: Dialect> Server<D> {
         self.conversations.is_empty() && self.work.is_empty()
     }
 
-    /// Begins work on a separate thread, because it reads file systems.
+    /// Runs `work` on a separate thread, because it reads file systems.
     pub(in crate::front) fn start(&mut self, work: impl FnOnce() -> D::Done + Send + 'static) {
         self.work.spawn_blocking(work);
     }
@@ -205,7 +205,7 @@ impl<D: Dialect> Server<D> {
         self.conversations.act_surely(answer);
     }
 
-    /// Adds an opened conversation. If the server is ending, the conversation ends at once, and the error says so.
+    /// Adds an opened conversation. If the server is ending, ends the conversation at once and returns an error.
     pub(in crate::front) fn admit(
         &mut self,
         opened: OpenedConversation,
@@ -278,7 +278,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Adds a piece of text to the queue, which may join it to the one before, or drop it if the front end is slow.
+    /// Adds a piece of text to the queue, which may join it to the previous piece, or drop it for a slow front end.
     pub(in crate::front) fn send_piece(&mut self, conversation: ConversationId, piece: Passing) {
         if !self.output_gone {
             self.outbox.push_piece(conversation, piece);

@@ -130,7 +130,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
     word.because(error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
 }
 
-/// Changes the hint of an error for a request, which has fields and no flags: `-C` becomes `cwd`.
+/// Rewrites the hint of an error for a client, which sends fields instead of flags: `-C` becomes `cwd`.
 fn in_request(text: &str) -> String {
     match text.split_once("\n  hint: ") {
         Some((cause, hint)) if hint.contains("-C ") => format!("{cause}\n  hint: name the project in cwd"),

@@ -1,4 +1,4 @@
-//! The settings of a request, as a layer of settings.
+//! The settings in a request, converted to a layer of settings.
 
 use std::path::PathBuf;
 

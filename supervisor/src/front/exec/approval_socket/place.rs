@@ -34,7 +34,7 @@ pub(in crate::front::exec) enum SocketError {
 }
 
 impl ApprovalSocket {
-    /// Creates the socket. Fails if its path is in `agents`, where agents may write, or if others can change it.
+    /// Creates the socket. Fails if agents may write its directory (one of `agents`), or if other users can change it.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -61,7 +61,7 @@ impl Drop for ApprovalSocket {
     }
 }
 
-/// Resolves the directory of a path, so that the path that is checked is also the one that is used.
+/// Resolves the directory of a path. The resolved path is checked and used, so a changed link has no effect.
 fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     let failed = |source| SocketError::Place { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -84,8 +84,8 @@ fn check(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// Creates the socket's file, with mode 0600 from the beginning: Linux takes the mode of the descriptor for the file
-/// that bind(2) makes (`unix_bind_bsd`).
+/// Creates the socket's file, with mode 0600 at its creation: bind(2) gives the file the mode of the socket's
+/// descriptor (`unix_bind_bsd` in Linux).
 fn open(path: &Path) -> nix::Result<UnixListener> {
     let socket = socket(
         AddressFamily::Unix,

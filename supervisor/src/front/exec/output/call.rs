@@ -19,7 +19,7 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// Returns the line for the end of a call. After a failure it has the result's first line. Denials have another line.
+/// Returns the line for the end of a call. For a failed call it has the result's first line. Denials get another line.
 pub(super) fn ending(
     call: &str,
     status: ToolCallStatus,

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use ipc::id::{AgentId, GuestId};
 use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, PinChange, SessionEvent};
 
-/// Guests that have not ended.
+/// Guests that have started and not ended.
 #[derive(Default)]
 pub(super) struct OpenGuests(BTreeMap<(AgentId, GuestId), GuestStarted>);
 
 impl OpenGuests {
-    /// Returns the message about an event: start or end of an MCP server, hosts of a gateway, an unexpected end.
+    /// Returns the message about an event: a start or end of an MCP server, a gateway's hosts, an unexpected end.
     pub(super) fn remark(&mut self, event: &SessionEvent) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

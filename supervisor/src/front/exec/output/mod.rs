@@ -47,7 +47,7 @@ pub(super) struct Format {
     pub deltas: bool,
     /// True if the answer has to fit a schema. Then standard output has the answer alone.
     pub fits_schema: bool,
-    /// True if the answer is kept for the caller, and not printed.
+    /// True if the answer is returned to the caller and not printed.
     pub keeps_answer: bool,
     pub only_reads: bool,
     pub executes_plan: bool,
@@ -56,7 +56,7 @@ pub(super) struct Format {
     pub log: WirePath,
 }
 
-/// A thread that prints a session's events. A reader that stops reading then does not block time limits and signals.
+/// A thread that prints a session's events. Even if nobody reads the output, time limits and signals then still work.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<Printed>,
@@ -106,7 +106,7 @@ impl OutputPrinter {
     }
 }
 
-/// Note for a read-only run, because the terminal UI has another default mode.
+/// Note that a run is read-only by default, unlike a session in the terminal UI.
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
@@ -117,18 +117,18 @@ struct Page {
     format: Format,
     /// True if the last output was a piece of text without a line end.
     within_text: bool,
-    /// True if a part of the current reply was already printed.
+    /// True if a part of the current reply has been printed.
     has_begun: bool,
     /// Text of the current reply that is printed when the reply is complete; `None` if a person watches at a terminal.
     held: Option<String>,
-    /// The last character of the reply so far. The next piece may extend it, as an emoji can have several characters.
+    /// Last character of the reply so far. It is printed later, because the next piece may extend it (as in an emoji).
     tail: String,
     /// Description of each running call. Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,
     guests: OpenGuests,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
-    /// The first error of standard output. After it nothing more is written there, but the run continues.
+    /// The first error of standard output. After an error nothing more is written there, but the run continues.
     written: io::Result<()>,
     answer: Option<Value>,
 }
@@ -180,7 +180,7 @@ impl Page {
         }
     }
 
-    /// Prints the rest of a reply, and with `counts` also the text that was held back.
+    /// Prints the rest of a reply. Text in `held` is printed if `counts` is true, and otherwise dropped.
     fn settle(&mut self, counts: bool) {
         let tail = std::mem::take(&mut self.tail);
         if !tail.is_empty() {
@@ -318,7 +318,7 @@ impl Page {
         self.note(&by(event, text));
     }
 
-    /// Prints the reason for the end of a run on standard error, even if a program reads the output.
+    /// Prints the reason for the end of a run on standard error, also if the output is JSON.
     fn cause(&mut self, event: &SessionEvent) {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
             return;
@@ -364,7 +364,7 @@ impl Page {
         self.text(&path);
     }
 
-    /// Returns the message about a denial, without advice about flags if no flag would help.
+    /// Returns the message about a denial. Leaves out its advice about flags in a run that may only read.
     fn denied(&self, denial: &Denial) -> String {
         let words = PlainDenial(denial).to_string();
         match words.split_once('\n') {
@@ -380,7 +380,7 @@ impl Page {
         self.lines.line(&harmless(text));
     }
 
-    /// Prints a message that disappears at the next attempt.
+    /// Prints a message that the next message replaces.
     fn passing(&mut self, text: &str) {
         if self.within_text {
             self.text("\n");
@@ -407,7 +407,7 @@ fn of(event: &SessionEvent, call: CallId) -> AgentCall {
     AgentCall { agent: event.agent.clone(), call }
 }
 
-/// Puts the name of a sub-agent before the text about its event.
+/// Returns a text about an event, with the name of the sub-agent, if any, before the text.
 fn by(event: &SessionEvent, text: String) -> String {
     if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
 }
@@ -423,7 +423,7 @@ fn steps(count: u32) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-/// Returns a line for each changed file that the host would have run.
+/// Returns a line for each file that a call changed and that the host would later execute.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
         let (path, what) = (one_line(&place.path.to_string()), one_line(&place.phrase()));
@@ -450,7 +450,7 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
     }
 }
 
-/// Returns advice for the person after a run ended for this reason; `None` if the message itself suffices.
+/// Returns advice for the person about a run that ended for this reason; `None` if the error message suffices.
 const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
         EndReason::StepLimit => Some("raise the limit with --max-steps, or give a smaller task"),

@@ -35,7 +35,7 @@ struct LastPlan {
 
 #[derive(Debug, Serialize)]
 struct OneDenial {
-    /// The call that caused the denial; `None` if it was not a call.
+    /// The call that was denied; `None` if the denied operation was not a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     #[serde(skip)]
@@ -44,7 +44,7 @@ struct OneDenial {
     denial: Denial,
 }
 
-/// The JSON object of `--output json`. docs/headless.md describes its fields.
+/// The JSON object of `--output json`. `docs/headless.md` describes its fields.
 #[derive(Debug, Serialize)]
 pub(super) struct ExecSummary<'a> {
     #[serde(flatten)]
@@ -97,7 +97,7 @@ impl OutputTally {
         }
     }
 
-    /// Records the calls that may have changed a file.
+    /// Adds calls to those that may have changed the file `path`.
     fn made(&mut self, path: WirePath, calls: &[AgentCall]) {
         let by = self.by.entry(path).or_default();
         by.extend(calls.iter().cloned());

@@ -2,19 +2,19 @@
 
 use super::git::{GitError, ProjectGit};
 
-/// Maximum size in bytes of the part of a difference that is read.
+/// Maximum number of bytes that are read of a difference.
 const MOST: usize = 16 << 20;
 
 const MOST_NAMES: usize = 4 << 20;
 
 const MOST_WORDS: usize = 64 << 10;
 
-/// The change that the person wants reviewed.
+/// The change that is to be reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReviewTarget {
     /// Uncommitted changes, including new files.
     Uncommitted,
-    /// Changes since the current branch left this one, including uncommitted changes.
+    /// Changes since the current branch left the named branch, including uncommitted changes.
     Base(String),
     Commit(String),
 }
@@ -36,7 +36,7 @@ pub(super) struct Difference {
     pub(super) files: Vec<ChangedPath>,
     /// Changed files that are hidden from agents, and therefore left out of the review.
     pub(super) hidden: Vec<String>,
-    /// True if the change was too large, so that its end is missing.
+    /// True if the change was too large. Then its end is missing.
     pub(super) is_cut: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum PathChange {
 }
 
 impl ChangedPath {
-    /// Returns the number of lines that a deleted file had.
+    /// Returns the number of the last old line that the patch shows. For a deleted file this is its number of lines.
     pub(super) fn old_lines(&self) -> u64 {
         let ranges = self.patch.lines().filter_map(|line| line.strip_prefix("@@ -"));
         let last = |range: &str| {
@@ -171,7 +171,7 @@ fn texts(bytes: &[u8]) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// Combines the names from `--name-status -z` with the parts of the difference, which has the files in the same order.
+/// Combines the names from `--name-status -z` with the patches of the files in `whole`. Both have the same order.
 fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     let mut patches = parts(whole);
     if is_cut {
@@ -195,7 +195,7 @@ fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     files
 }
 
-/// Splits a difference into its parts for each file. Lines of files begin with a sign, and no part does.
+/// Splits a difference into a part for each file. Git puts a sign before a file's lines, so none of them begins a part.
 fn parts(patch: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for line in patch.split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! Git in the project, confined like the reviewer, without write access and network. It may therefore execute programs
+//! Git in the project, confined like the reviewer, without write access and network. Git may therefore execute programs
 //! that the repository's configuration names.
 
 use std::ffi::OsString;
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Maximum size in bytes of a stored error message of git.
 const MOST_SAID: u64 = 4096;
 
-/// Options that turn off programs of the repository's configuration. The filters of files cannot be turned off, and run
-/// confined.
+/// Options that keep git from executing programs that the repository names. Clean and smudge filters cannot be turned
+/// off; they run confined.
 const OPTIONS: [&str; 8] = [
     "git",
     "--no-pager",
@@ -86,7 +86,7 @@ impl ProjectGit {
         Ok(Self { sandbox, rights })
     }
 
-    /// Returns the project's hidden paths as git pathspecs with this magic word. A git command that opens one fails.
+    /// Returns pathspecs with this magic word for the project's hidden paths. A git command fails if it opens one.
     pub(super) fn hidden(&self, magic: &str) -> Vec<String> {
         let project = self.sandbox.policy.project.as_path();
         let inside =

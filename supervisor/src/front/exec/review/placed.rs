@@ -6,7 +6,7 @@ use super::difference::{Difference, NewSide, PathChange};
 use super::finding::ReviewFinding;
 use super::git::{GitError, ProjectGit};
 
-/// Maximum size in bytes of the output of git that contains the files with findings.
+/// Maximum number of bytes that are read of git's output with the lines of the files that have findings.
 const MOST: usize = 64 << 20;
 
 #[derive(Clone, Debug, Serialize)]
@@ -14,7 +14,7 @@ pub(super) struct PlacedFinding {
     #[serde(flatten)]
     pub(super) finding: ReviewFinding,
     pub(super) placed: bool,
-    /// Text of the first line of the finding.
+    /// Text of the first line that the finding is about.
     #[serde(skip)]
     pub(super) line: Option<String>,
 }
@@ -91,7 +91,7 @@ fn placed(mut finding: ReviewFinding, difference: &Difference, lines: &Lines) ->
     PlacedFinding { finding, placed, line }
 }
 
-/// Returns a path of a finding without `./` before it; `None` if it could leave the project.
+/// Returns a finding's path without a leading `./`; `None` if it could lead out of the project.
 fn project_path(name: &str) -> Option<String> {
     let name = name.strip_prefix("./").unwrap_or(name);
     let is_plain = |part: &str| !matches!(part, "" | "." | ".." | ".git");

@@ -13,7 +13,7 @@ use super::placed::PlacedFinding;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// Returns the SARIF log. A finding without a line of the change is a notification, because a result needs a location.
+/// Returns the SARIF log. A finding at no line of the change becomes a notification, because a result needs a location.
 pub(super) fn log(findings: &[PlacedFinding], prefix: &str) -> Value {
     let rules: Vec<_> = Category::ALL.into_iter().map(rule).collect();
     let mut seen = BTreeMap::new();

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use super::difference::{ChangedPath, Difference, NewSide, PathChange};
 
-/// Maximum number of bytes of the change that are in the task. The reviewer reads the rest with its tools.
+/// Maximum number of bytes of the change that the task contains. The reviewer reads the rest with its tools.
 const MOST: usize = 96 << 10;
 
-/// Maximum size in bytes of the part of one file in the task.
+/// Maximum size in bytes of a file's patch in the task.
 const MOST_OF_FILE: usize = 32 << 10;
 
-/// Maximum number of files outside of the task that the task names.
+/// Maximum number of changed files that the task only names.
 const MOST_NAMES: usize = 300;
 
 const INSTRUCTIONS: &str = "\
@@ -62,7 +62,7 @@ pub(super) fn text(difference: &Difference, focus: Option<&str>) -> String {
     text
 }
 
-/// Divides the files into those whose changes fit into the task, and the others.
+/// Divides the files into those whose patches the task contains, and those that it only names.
 fn parts(files: &[ChangedPath]) -> (Vec<&ChangedPath>, Vec<&ChangedPath>) {
     let mut room = MOST;
     files.iter().partition(|file| {

@@ -24,7 +24,7 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    /// Returns the descriptor that the command reads instead of `source`. `None` if no thread is needed to fill a pipe.
+    /// Returns the descriptor that the command gets for `source`, and the pipe that fills it; `None` without a pipe.
     pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
         if is_anonymous_pipe(&source)? {
             return Ok((source, None));

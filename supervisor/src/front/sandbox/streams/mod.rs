@@ -67,14 +67,14 @@ enum Errors {
 
 #[derive(Debug, Default)]
 pub(super) struct AllPassed {
-    /// End of the errors; `None` if standard error was the command's terminal.
+    /// Last part of standard error; `None` if standard error was the command's terminal.
     pub(super) errors: Option<Tail>,
-    /// The first error of passing on the output. That nobody reads it is no error.
+    /// The first error while output was passed on, except that nobody read the output.
     pub(super) failure: Option<io::Error>,
 }
 
 impl SandboxPassage {
-    /// Prepares the streams of a command and the pipes behind them. The pipes belong to `owner`.
+    /// Prepares the streams of a command and our ends of their pipes. The pipes belong to `owner`.
     pub(super) fn prepare(own: OnTerminal, owner: Option<Identity>) -> io::Result<(CommandStreams, Self)> {
         let (stdin, input) = match own.stdin {
             Some(own) => (own, None),
@@ -98,7 +98,7 @@ impl SandboxPassage {
         Ok((CommandStreams { stdin, stdout, stderr }, Self { input, output, errors }))
     }
 
-    /// Waits until everything is passed on. Unread input stays for the next reader. The command must have ended.
+    /// Waits until all output is passed on. Unread input stays for the next reader. The command must have ended.
     pub(super) async fn finish(self) -> AllPassed {
         if let Some(input) = self.input {
             input.finish().await;
@@ -121,7 +121,7 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-/// Waits until the source is readable. Returns false if nobody reads the sink any more.
+/// Waits until the source is readable. Returns false if the sink has no reader any more.
 fn wait_for(source: &impl AsFd, sink: &impl AsFd) -> io::Result<bool> {
     loop {
         let mut either = [

@@ -13,7 +13,7 @@ use super::pipe::pipe_of;
 use super::{PIECE, wait_for};
 use crate::process::tty::write_all;
 
-/// Number of bytes of output that are kept, to be searched for denials.
+/// Number of bytes at the end of the output that are kept, so that they can be searched for denials.
 const REMEMBERED: usize = 16 << 10;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Outlet {
     passed: oneshot::Receiver<SandboxPassed>,
 }
 
-/// Reaction to output that nobody reads any more.
+/// Reaction if the output has no reader any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadOutput {
     /// The command gets SIGPIPE.
@@ -55,13 +55,13 @@ impl Outlet {
         Ok((theirs, Self { passed }))
     }
 
-    /// Waits until everything is passed on. All writers must have ended, because the pipe has no end before.
+    /// Waits until all output is passed on. The command and its children must have ended: the pipe has no end before.
     pub(super) async fn finish(self) -> SandboxPassed {
         self.passed.await.unwrap_or_default()
     }
 }
 
-/// Passes the pipe to its destination. If nobody reads the destination, `unread` decides if the pipe is closed early.
+/// Passes the pipe's output to its destination. `unread` decides what happens if the destination has no reader.
 fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
     let mut passed = SandboxPassed::default();
     let mut buffer = vec![0; PIECE];

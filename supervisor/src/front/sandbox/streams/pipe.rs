@@ -7,10 +7,10 @@ use nix::fcntl::OFlag;
 use nix::sys::statfs::fstatfs;
 use nix::unistd::pipe2;
 
-/// Number of the file system of anonymous pipes (linux/magic.h).
+/// Number that fstatfs(2) returns for anonymous pipes (linux/magic.h).
 const PIPEFS_MAGIC: i64 = 0x5049_5045;
 
-/// Returns both ends of a new pipe: reading, writing. `owner` owns them, and can open `/dev/stdout` by name.
+/// Returns the reading and the writing end of a new pipe. `owner` owns them, and can open `/dev/stdout` by name.
 pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
     if let Some(Identity { uid, gid }) = owner {
@@ -19,7 +19,7 @@ pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)>
     Ok((reader, writer))
 }
 
-/// True if the stream is an anonymous pipe, which leads only to its other end.
+/// True if the stream is an anonymous pipe, through which only the other end of the pipe can be reached.
 pub(super) fn is_anonymous_pipe(stream: &impl AsFd) -> io::Result<bool> {
     Ok(fstatfs(stream)?.filesystem_type().0 == PIPEFS_MAGIC)
 }

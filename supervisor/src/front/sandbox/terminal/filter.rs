@@ -34,15 +34,15 @@ const LONGEST: usize = 8 << 10;
 /// Maximum number of repetitions of a character by one sequence (REP).
 const MOST_REPEATED: u16 = 4096;
 
-/// The replacement for bytes that are no valid character.
+/// The replacement for bytes that are not valid UTF-8.
 const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
 
-/// Operating system commands (OSC) that pass, besides those that set colours.
+/// Operating system commands (OSC) that pass. Those that set colours pass too.
 const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 
-/// Private modes that are reset at the end, because they make the terminal type reports or hide output: mouse and focus
-/// reports, the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), held-back output (2026), reports of
-/// colour schemes (2031) and of sizes (2048), keys as Windows encodes them (9001).
+/// Private modes that are reset after the command, because they make the terminal type reports or hide output: mouse
+/// and focus reports, the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), held-back output (2026),
+/// reports of colour schemes (2031) and of sizes (2048), keys as Windows encodes them (9001).
 const UNDONE: [u16; 18] =
     [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004, 2026, 2031, 2048, 9001];
 
@@ -101,9 +101,9 @@ enum FilterState {
     Escape,
     Control,
     Command,
-    /// A control string of a kind that does not pass.
+    /// Inside a control string of a kind that does not pass.
     Ignored,
-    /// After an ESC inside a string. A backslash then ends the string.
+    /// After an ESC inside a string. If a backslash follows, the string ends.
     StringEscape {
         command: bool,
     },
@@ -123,7 +123,7 @@ impl Filter {
         self.asked
     }
 
-    /// Returns the bytes that reset the terminal's modes for a shell.
+    /// Returns the bytes that reset the terminal modes that the command has set.
     pub(super) fn undo(&mut self) -> Vec<u8> {
         let mut out = vec![];
         // This comes before the alternate screen is left, because kitty has separate flags for each screen.
@@ -327,7 +327,7 @@ impl Filter {
     }
 }
 
-/// Returns the number of bytes of a character from its first byte; 0 if no character begins with that byte.
+/// Returns the number of bytes of the UTF-8 character that begins with `first`; 0 if none does.
 const fn length(first: u8) -> usize {
     match first {
         0..=0x7f => 1,

@@ -46,7 +46,7 @@ use crate::process::tty::{size, stop_job};
 /// Time that the person's terminal has to send its last answer and to show the remaining output.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// Maximum time from a ^C to the arrival of its signal in this process.
+/// Maximum time between a ^C and the arrival of SIGINT in this process.
 const LATE: Duration = Duration::from_millis(100);
 
 /// A status request and its answer (DSR, ECMA-48 §8.3.35). Terminals answer requests in order.
@@ -55,7 +55,7 @@ const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// The command's side, open until the command ends: a command that reopens its terminal must not look ended.
+    /// The command's side. It stays open here, because without any open descriptor the terminal would look closed.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
@@ -65,9 +65,9 @@ pub(super) struct TerminalRelay {
     /// The process that leads the session of the command's terminal.
     leader: Option<Pid>,
     changes: Option<Changes>,
-    /// End of the time in which another program may take the keyboard; `None` if it is over.
+    /// Time until which another program may take the keyboard; `None` if that time is over.
     grace: Option<Instant>,
-    /// End of the time in which the signal of an earlier ^C may still arrive.
+    /// Time until which the signal of an earlier ^C may still arrive.
     late_interrupts: Option<Instant>,
     /// Receives changes of the command's terminal modes; `None` unless other programs use the person's terminal too.
     manners: Option<mpsc::Receiver<sharing::TerminalChange>>,
@@ -81,7 +81,7 @@ struct ShownOutput {
 }
 
 impl TerminalRelay {
-    /// Opens a pseudo-terminal for `owner`; no relay if no standard stream is one. Must be called within the runtime.
+    /// Opens a pseudo-terminal for `owner`; no relay without a terminal among the standard streams. Needs the runtime.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;
@@ -139,7 +139,7 @@ impl TerminalRelay {
         Ok(relay)
     }
 
-    /// Takes the keyboard. Signals that end this process must have handlers before, so that the terminal is restored.
+    /// Takes the keyboard. Signals that end this process must already have handlers, so that the terminal is restored.
     pub(super) fn engage(&mut self) -> io::Result<()> {
         self.changes = Some(Changes::new()?);
         self.take_keyboard();
@@ -172,7 +172,7 @@ impl TerminalRelay {
         self.take_keyboard();
     }
 
-    /// True if the person's terminal sends ^C to the broker itself, because nobody has taken the keyboard.
+    /// True if a ^C of the person's terminal reaches the broker directly, because nobody has taken the keyboard.
     pub(super) fn leaves_interrupts(&self) -> bool {
         self.grace.is_some() || self.late_interrupts.is_some_and(|end| Instant::now() < end)
     }
@@ -225,8 +225,8 @@ impl TerminalRelay {
         self.suspend();
     }
 
-    /// Returns the key that suspends, if this process has to suspend the command: the kernel does not stop an orphaned
-    /// process group by a key (POSIX, "Orphaned Process Group"). `None` otherwise.
+    /// Returns the key that suspends, if this process has to suspend the command itself, because the kernel does not
+    /// stop an orphaned process group by a key (POSIX, "Orphaned Process Group"). `None` otherwise.
     fn suspending_key(&self) -> Option<u8> {
         let modes = self.pty.modes().ok()?;
         let key = modes.control_chars[SpecialCharacterIndices::VSUSP as usize];
@@ -337,7 +337,7 @@ async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<SharingWatch>) ->
     shown
 }
 
-/// Drops the answers that the terminal still sends: the answer to a status request is the last. Loses typed keys.
+/// Drops all answers that the terminal still sends, up to the answer to a last status request. Typed keys are lost too.
 async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
     let (request, answer) = STATUS;
     screen.show(request.to_vec()).await;

@@ -20,7 +20,7 @@ pub(super) struct Pty {
 }
 
 impl Pty {
-    /// Opens a pseudo-terminal and returns our side and the command's side. Must be called within the runtime.
+    /// Opens a pseudo-terminal. Returns this process's side and the command's side. Must be called within the runtime.
     pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
         let ours = File::options().read(true).write(true).custom_flags(flags.bits()).open("/dev/ptmx")?;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::process::tty::write_all;
 
-/// Maximum number of pieces of output that wait for the terminal. With more the command has to wait.
+/// Maximum number of pieces of output that wait for the terminal. If more arrive, the command has to wait.
 const WAITING: usize = 16;
 
 #[derive(Debug)]

@@ -40,7 +40,7 @@ impl Manner {
     }
 }
 
-/// New modes, and a channel to report that the person's terminal follows them.
+/// New modes, and a channel on which the receiver confirms that the person's terminal follows them.
 pub(super) type TerminalChange = (Manner, oneshot::Sender<()>);
 
 #[derive(Debug)]

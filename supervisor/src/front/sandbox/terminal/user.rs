@@ -15,7 +15,7 @@ use boundary::system::register;
 pub(super) struct Keyboard {
     terminal: AsyncFd<OwnedFd>,
     saved: Option<Termios>,
-    /// Set if other programs use this terminal too, such as a pager.
+    /// State of a shared terminal; `None` if no other program, such as a pager, uses it.
     shared: Option<SharedTerminal>,
 }
 
@@ -35,7 +35,7 @@ impl Keyboard {
         Ok(Self { terminal, saved: None, shared })
     }
 
-    /// Sets if line ends are translated, from the next [`Keyboard::engage`] on.
+    /// Sets whether the terminal translates line ends. This takes effect at the next [`Keyboard::engage`].
     pub(super) fn translate(&mut self, translates: bool) {
         if let Some(shared) = &mut self.shared {
             shared.translates = translates;
@@ -51,7 +51,7 @@ impl Keyboard {
         }
     }
 
-    /// Makes the terminal raw, if this process is in the foreground. In the background it would get SIGTTOU.
+    /// Makes the terminal raw, if this process is in the foreground. A background process would be stopped by SIGTTOU.
     pub(super) fn engage(&mut self) {
         if tcgetpgrp(self.fd()) != Ok(getpgrp()) {
             return;

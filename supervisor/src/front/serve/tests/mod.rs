@@ -166,7 +166,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Sends a request and returns the response, which must be the next line.
+    /// Sends a request and returns its response. Fails if another line arrives before the response.
     async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let response = self.read().await;

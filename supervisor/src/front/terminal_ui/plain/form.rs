@@ -11,7 +11,7 @@ use protocol::approval::{
 use super::words::TypedAnswer;
 use crate::process::messages::one_line;
 
-/// Explanation of the words that end a form before its last field.
+/// Explanation of the words that end a form before its last field is answered.
 const WAYS_OUT: &str =
     ":decline tells the server that you declined, :cancel that nobody answered, :stop ends the turn.";
 
@@ -92,7 +92,7 @@ impl PlainForm {
         )
     }
 
-    /// Returns the decision for a line that ends the form at any field; `None` for another line.
+    /// Returns the decision for a word that ends the form at any field; `None` for any other line.
     pub(super) fn way_out(text: &str) -> Option<ReviewDecision> {
         let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let message = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
@@ -103,7 +103,7 @@ impl PlainForm {
         }
     }
 
-    /// Handles a typed line. Returns the decision if it was the last line; the error says how to answer.
+    /// Handles a typed line. Returns the decision after the last line; the error says how to answer.
     pub(super) fn line(&mut self, text: &str) -> Result<Option<ReviewDecision>, String> {
         let (Some(field), Some(value)) = (self.fields.get(self.at), self.values.get_mut(self.at)) else {
             return self.last(text);

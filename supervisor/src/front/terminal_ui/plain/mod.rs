@@ -43,7 +43,7 @@ const WELCOME: &str =
 /// Explanation of the words that answer every question.
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
-/// Returns an explanation of the possible answers to a request, and of the effect of each that allows more.
+/// Explains the possible answers to a request. For an answer that allows more than once, also explains its effect.
 fn answers(request: &ServerRequest) -> String {
     let mut text = ANSWERS.to_owned();
     for more in
@@ -57,7 +57,7 @@ fn answers(request: &ServerRequest) -> String {
     text
 }
 
-/// Explains the answer that allows only some hunks; `None` if the change has fewer than two, or cannot be divided.
+/// Explains the answer that allows only some hunks; `None` if there are fewer than two, or if they cannot be divided.
 fn part_answer(request: &ServerRequest) -> Option<String> {
     let params = request.in_part()?;
     let hunks: Vec<_> = hunks(params).collect();
@@ -73,7 +73,7 @@ fn part_answer(request: &ServerRequest) -> Option<String> {
     Some(format!("Or type part and numbers of hunks to allow only these, as in part 1: {}.", all.join(", ")))
 }
 
-/// Returns the hunks of all files in the order in which they are shown, each with its file and its number in that file.
+/// Returns the hunks of all files in the order of display, each with its file and its number in that file.
 fn hunks(params: &ApplyPatchApprovalParams) -> impl Iterator<Item = (&WirePath, usize, &str)> {
     params
         .file_changes
@@ -135,7 +135,7 @@ struct OpenQuestion {
     agent: AgentId,
     id: ApprovalId,
     request: Box<ServerRequest>,
-    /// The form that the person fills in; `None` until it is asked, and for other requests.
+    /// The form that the person fills in; `None` until its first question is printed, and for other requests.
     form: Option<PlainForm>,
 }
 
@@ -204,14 +204,14 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
 #[derive(Default)]
 struct PlainUi {
     live: ShownLive,
-    /// Open questions. The first one was printed.
+    /// Open questions. Only the first one has been printed.
     asked: VecDeque<OpenQuestion>,
     since: Option<Instant>,
     at_work: BTreeSet<AgentId>,
     /// The current access and mode; `None` before the session has started.
     allowed: Option<(RightsSummary, ApprovalMode)>,
     models: KnownModels,
-    /// True while the log cannot be written, so that the session waits.
+    /// True while the session waits because its log cannot be written.
     is_paused: bool,
     is_over: bool,
     /// True if the current line begins with the prompt mark.
@@ -260,7 +260,7 @@ impl PlainUi {
         }
     }
 
-    /// Records the parts of an event that decide what the person may type.
+    /// Updates the state that decides what the person may type, from an event.
     fn note(&mut self, agent: &AgentId, event: &EventKind) {
         match event {
             EventKind::UserMessage { .. } if agent.is_top_level() => _ = self.at_work.insert(agent.clone()),
@@ -285,7 +285,7 @@ impl PlainUi {
         }
     }
 
-    /// Asks the oldest question. Its content was printed when it was logged, maybe before other text.
+    /// Asks the oldest question. What it is about was printed when the request was logged, perhaps before other text.
     fn ask(&mut self) {
         self.since = None;
         let behind = self.asked.len().saturating_sub(1);
@@ -306,7 +306,7 @@ impl PlainUi {
         self.put(&question);
     }
 
-    /// Prints a question. A line that is typed from now on can answer it.
+    /// Prints a question. Only lines that are typed from now on can answer it.
     fn put(&mut self, question: &str) {
         // Earlier input cannot be an answer to this question.
         let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
@@ -315,7 +315,7 @@ impl PlainUi {
         self.invite();
     }
 
-    /// Prints lines. A half-typed line stays in the terminal's buffer, and continues after the next prompt mark.
+    /// Prints lines. Half-typed input stays in the terminal's buffer, and continues after the next prompt mark.
     fn tell(&mut self, lines: &str) {
         self.end_line();
         print(lines);

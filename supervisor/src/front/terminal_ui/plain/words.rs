@@ -14,7 +14,7 @@ pub(super) enum TypedAnswer {
     Yes,
     /// Allow this and everything else in the turn.
     YesToTurn,
-    /// Allow this, and from now on commands of the same beginning in every session in the project.
+    /// Allow this, and in this project always allow commands with the same beginning.
     YesAlways,
     /// Allow only the hunks with these numbers, counted across all files.
     Part(Vec<usize>),
@@ -45,7 +45,7 @@ impl TypedAnswer {
     }
 }
 
-/// Parses numbers between spaces or commas and returns them in ascending order. `None` if there is none, or one twice.
+/// Parses numbers between spaces or commas, and sorts them. `None` if there is no number, or if one occurs twice.
 fn numbers_of(text: &str) -> Option<Vec<usize>> {
     let words = text.split([' ', ',']).filter(|word| !word.is_empty());
     let mut numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?;
@@ -54,7 +54,7 @@ fn numbers_of(text: &str) -> Option<Vec<usize>> {
     (is_set && !numbers.is_empty()).then_some(numbers)
 }
 
-/// A line that is not an answer.
+/// A typed line that is not an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PlainCommand {
     Nothing,
