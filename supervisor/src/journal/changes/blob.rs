@@ -1,4 +1,4 @@
-//! Contents of files outside of memory, as spans of an unlinked temporary file.
+//! File contents outside of memory: each is a part of an unlinked temporary file.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -18,7 +18,7 @@ pub struct Blob {
     len: u64,
 }
 
-/// The id that git gives a content: the SHA-1 of `blob LEN NUL CONTENT`.
+/// The id that git gives to a content: the SHA-1 of `blob LEN NUL CONTENT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId([u8; 20]);
 
@@ -60,7 +60,6 @@ impl Blob {
         self.len == 0
     }
 
-    /// Returns a reader that starts at the beginning of the content.
     pub fn reader(&self) -> impl Read + use<> {
         BlobReader { blob: self.clone(), at: 0 }
     }
@@ -94,7 +93,7 @@ impl Blob {
         })
     }
 
-    /// Passes the content to `each` in pieces, until `each` returns false. Returns false if that happened.
+    /// Passes the content to `each` in pieces, until `each` returns false. Returns false if `each` did.
     fn pieces(&self, mut each: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<bool> {
         let mut reader = self.reader();
         let mut buffer = vec![0; PIECE];

@@ -23,7 +23,7 @@ const FETCH_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,
-    /// Time in nanoseconds since the epoch. Equal stamps from before it show that a file is unchanged.
+    /// Time in nanoseconds since the epoch. A file is unchanged if its stamp is equal and older than this.
     settled_before_ns: i64,
 }
 
@@ -33,7 +33,7 @@ pub struct Comparison<'a> {
     base: &'a Base,
     now: Snapshot,
     fetch: Arc<BTreeSet<ProjectPath>>,
-    /// Paths whose change is certain without their content.
+    /// Paths that certainly changed, so that their content need not be fetched.
     known: BTreeSet<ProjectPath>,
     left_out: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl Base {
         Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
     }
 
-    /// Builds a base from a snapshot without contents. Only its stamps can be compared.
+    /// Builds a base from a snapshot without contents. Such a base can only compare stamps.
     pub fn of_stamps(snapshot: Snapshot) -> Self {
         Self { snapshot, settled_before_ns: 0 }
     }
@@ -77,8 +77,8 @@ impl Base {
         comparison
     }
 
-    /// Returns the paths that a later snapshot added, removed or gave another kind or stamp, in order. Contents are not
-    /// compared, so a file that was rewritten with the same bytes is included.
+    /// Returns the paths that a later snapshot added, removed, or gave another kind or stamp, in order. Contents are
+    /// not compared, so a file that was rewritten with the same bytes is included.
     pub fn stamped_since(&self, now: &Snapshot) -> Vec<ProjectPath> {
         let old = &self.snapshot.entries;
         let differs = |path: &&ProjectPath| match (old.get(path), now.entries.get(path)) {
@@ -89,8 +89,8 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// True if both states of a file look equal and the stamp is old enough to show that nothing changed. For a content
-    /// that was not recorded, an equal stamp is enough.
+    /// True if both states of a file look equal and the stamp is old enough to show that nothing changed. If the
+    /// content of a state was not recorded, equal stamps are enough.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
         is_proof && old.stamp == now.stamp && is_same_kind(&old.kind, &now.kind)
@@ -142,13 +142,13 @@ impl Comparison<'_> {
         batches(self.fetch.iter())
     }
 
-    /// Returns a receiver for the results of the `Fetch` calls, one after another.
+    /// Returns a receiver for the results of all `Fetch` calls.
     pub fn intake(&self, store: File, limits: SnapshotLimits) -> Intake {
         Intake::of_paths(store, limits, Arc::clone(&self.fetch))
     }
 
-    /// Returns the change set. Fetched contents replace the earlier snapshot's record of a file. Fails if a content
-    /// cannot be read back.
+    /// Returns the change set. A fetched content is compared with the file's earlier state. Fails if a content cannot
+    /// be read back.
     pub fn resolve(self, fetched: &Snapshot) -> io::Result<ChangeSet> {
         let mut changes = Vec::new();
         let fetched = self.fetch.iter().map(|path| (path, fetched.entries.get(path)));
@@ -202,7 +202,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns the properties of a file that stay the same if one of its directories is renamed.
+/// Returns those properties of a file that stay the same if a directory above the file is renamed.
 const fn identity(stamp: Stamp) -> (u64, i64, i64) {
     (stamp.inode, stamp.modified_ns, stamp.changed_ns)
 }

@@ -34,11 +34,11 @@ pub struct PatchFile {
 enum OutputTarget {
     /// A pipe, a terminal or `/dev/null`, written from the current position.
     Stream(File),
-    /// A regular file, whose content is replaced.
+    /// A regular file. The patch replaces its content.
     File { file: File, place: OutputPlace },
 }
 
-/// The name of the output file in its open directory.
+/// The name of the output file in its directory, which stays open.
 #[derive(Debug)]
 struct OutputPlace {
     directory: OwnedFd,
@@ -59,7 +59,7 @@ pub enum PatchFileError {
     /// A patch cannot be written to this kind of file.
     #[error("cannot write the patch to {path}: this is {kind}; name a regular file", path = path.display())]
     Kind { path: PathBuf, kind: &'static str },
-    /// The file could not be written. A regular file is then left empty, never half written.
+    /// The file could not be written. A regular file is then left empty, not with a part of the patch.
     #[error("cannot write the patch to {path}: {source}", path = path.display())]
     Write { path: PathBuf, source: io::Error },
 }
@@ -95,7 +95,7 @@ impl PatchFile {
         &self.path
     }
 
-    /// Returns the path of the output file if it is in the project; `None` otherwise. The patch leaves this path out.
+    /// Returns the output file's path in the project; `None` if the file is elsewhere. The patch leaves this path out.
     pub fn within(&self, canonical_project: &Path) -> Option<ProjectPath> {
         let OutputTarget::File { place, .. } = &self.target else { return None };
         WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()
@@ -117,7 +117,7 @@ impl PatchFile {
     }
 }
 
-/// Writes the patch. Returns the file together with the error on failure.
+/// Writes the patch. An error comes with the file, so that the caller can truncate it.
 fn write_all(file: File, set: &ChangeSet, base: &[u8]) -> Result<(), (File, io::Error)> {
     let mut out = BufWriter::new(file);
     match patch::write(set, base, &mut out).and_then(|()| out.flush()) {
@@ -178,7 +178,7 @@ impl OutputPlace {
         Ok(OutputTarget::Stream(file))
     }
 
-    /// Returns the opened file if its name still leads to it. Otherwise creates a new file with that name.
+    /// Returns the opened file if its name still leads to it. Otherwise creates a new file of that name.
     fn current(&self, opened: File) -> Result<File, Errno> {
         let ours = fstat(&opened)?;
         match self.stat()? {

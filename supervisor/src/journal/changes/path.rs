@@ -1,4 +1,4 @@
-//! Paths of the project that a worker reported, after they were checked.
+//! Checked paths: paths of the project that a worker reported.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ impl ProjectPath {
         self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
     }
 
-    /// True if git would reject the path, and with it any patch that names it.
+    /// True if git would reject the path. Then git rejects a whole patch that names the path.
     ///
     /// Git rejects `.git` in any case, names that become `.git` on NTFS (`is_ntfs_dotgit` of git's path.c), and
     /// `.gitmodules` as a symbolic link.

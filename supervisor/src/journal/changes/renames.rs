@@ -1,4 +1,4 @@
-//! Detection of renames without changes: the content of a deleted path that appears at a new path.
+//! Detects renames without changes: a deleted path whose content appears at a new path.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -10,7 +10,7 @@ use super::set::{Content, Delta, FileDifference, State};
 /// Replaces each pair of a deletion and an addition of the same content by a rename.
 ///
 /// Empty files are not paired. Neither are links that move below their own path, because `git apply` fails on them
-/// (2.47: "beyond a symbolic link"). A deleted path with the same file name is preferred.
+/// (2.47: "beyond a symbolic link"). If several deleted paths fit, one with the same file name is preferred.
 pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDifference>> {
     let sizes = |wanted: fn(&Delta) -> Option<&State>| -> BTreeSet<u64> {
         changes.iter().filter_map(|change| size(wanted(&change.delta)?)).collect()
@@ -49,7 +49,7 @@ fn added(delta: &Delta) -> Option<&State> {
     if let Delta::Added(state) = delta { Some(state) } else { None }
 }
 
-/// Returns the size in bytes of a content that can take part in a rename; `None` for other states.
+/// Returns the size in bytes of a content that can take part in a rename; `None` if the state cannot.
 fn size(state: &State) -> Option<u64> {
     blob(state).filter(|blob| !blob.is_empty()).map(Blob::len)
 }
@@ -69,14 +69,14 @@ fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bo
     size(state).is_some_and(|size| sizes.contains(&size)) && change.obstacle().is_none()
 }
 
-/// The deleted paths that have the same content. A search in them takes constant time.
+/// Deleted paths with the same content. Finding one for a new path takes constant time.
 #[derive(Default)]
 struct Candidates {
-    /// The deleted paths in order. A path that was used is `None`.
+    /// The deleted paths, in order. An element is `None` after its path has become part of a rename.
     all: Vec<Option<(ProjectPath, State)>>,
-    /// Indexes in `all` of the paths with each file name.
+    /// For each file name, the indexes in `all` of the paths with that name.
     by_name: BTreeMap<Box<[u8]>, VecDeque<usize>>,
-    /// Index before which all paths were used.
+    /// Index in `all` before which every element is `None`.
     first: usize,
 }
 

@@ -10,7 +10,7 @@ use super::blob::Blob;
 use super::path::ProjectPath;
 use super::snapshot::SnapshotFile;
 
-/// Maximum number of notes. One more note states how many were left out.
+/// Maximum number of notes. One more note states the number of further ones.
 const MAX_NOTES: usize = 20;
 
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ impl ChangeSet {
         self.changes.is_empty()
     }
 
-    /// Returns a sentence for each omission from the patch, with the reason.
+    /// Returns a note for each change that is not in the patch, with the reason.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,4 +1,4 @@
-//! Snapshots of the project's files. A worker sends a snapshot in pieces, and each piece is checked on arrival.
+//! Snapshots of the project's files. A worker sends a snapshot in pieces. Each piece is checked when it arrives.
 
 use std::collections::btree_map::Keys;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,23 +98,23 @@ impl Snapshot {
         self.entries.get(path)?.blob.as_ref()
     }
 
-    /// Returns a search for files and links that other paths cannot pass through.
+    /// Returns a search for files and links that stand where other paths need a directory.
     pub fn obstacles(&self) -> Obstacles<'_> {
         Obstacles { left: self.entries.keys().peekable(), above: Vec::new() }
     }
 }
 
-/// A search for entries in the way of other paths: a file or link where those paths need a directory. Each entry is
-/// visited once for all searched paths.
+/// A search for files and links that stand where other paths need a directory. Visits each entry once for all searched
+/// paths.
 pub struct Obstacles<'a> {
-    /// The entries at or after the last searched path.
+    /// The entries that are not smaller than the last searched path.
     left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
-    /// The entries that are prefixes of the last visited entry, from the shortest to the longest.
+    /// The entries whose bytes are a prefix of the last visited entry, the shortest first.
     above: Vec<&'a ProjectPath>,
 }
 
 impl<'a> Obstacles<'a> {
-    /// Returns the file or link in the way of a path; `None` if none is. Paths must be searched in ascending order.
+    /// Returns the file or link that a path would pass through; `None` without one. Search paths in ascending order.
     pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
         while let Some(next) = self.left.next_if(|next| *next < path) {
             while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}
@@ -225,7 +225,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Returns the number of content bytes that must follow an entry; `None` if no content follows.
+    /// Returns the number of content bytes that must follow an entry; `None` if the entry has no content.
     fn due(&self, kind: &SnapshotKind) -> Option<u64> {
         match kind {
             SnapshotKind::File { size, omitted: false, .. } if self.store.is_some() => Some(*size),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     proptest! {
-        /// Tests the search against a slow one, which looks up each directory of each path.
+        /// Tests that the search finds what a lookup of each directory above each path finds.
         #[test]
         fn what_is_in_the_way_is_found(
             files in proptest::collection::btree_set("[ab]([ab/-]{0,6}[ab])?", 0..12),

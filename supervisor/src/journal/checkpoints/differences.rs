@@ -1,4 +1,4 @@
-//! The files that differ between two consecutive checkpoints, in the form in which front ends get them.
+//! The files that differ between a checkpoint and the next one, in the form for front ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,8 +21,8 @@ const MOST_TEXT: usize = 1 << 20;
 /// Maximum number of bytes that are read for one checkpoint.
 const MOST_READ: u64 = 64 << 20;
 
-/// Maximum number of pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal end
-/// count as changed.
+/// Maximum number of pairs of lines that are compared. With more, all lines between the equal beginning and end of a
+/// file count as changed.
 const MOST_PAIRS: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -43,9 +43,9 @@ pub struct LookChanges {
     pub asked_ns: i64,
     pub changes: Vec<StampedChange>,
     pub more: u64,
-    /// True if the checkpoint before this one was made in a turn that did not end.
+    /// True if the previous checkpoint was made in a turn that did not end.
     pub after_cut: bool,
-    /// The requested paths that did not change since the last checkpoint.
+    /// The requested paths that did not change since the previous checkpoint.
     pub unchanged: BTreeSet<ProjectPath>,
     /// The requested paths that do not exist.
     pub gone: BTreeSet<ProjectPath>,
@@ -72,7 +72,7 @@ impl LookDifference {
         &self.path
     }
 
-    /// Returns the digest of a content that appeared (`came`) or disappeared at this path; `None` if neither happened.
+    /// Returns the digest of the content that appeared (if `came`) or else disappeared at this path; otherwise `None`.
     fn moved(&self, came: bool) -> Option<&str> {
         let kept = match (&self.old, &self.new) {
             (Some(kept), None) if !came => kept,
@@ -87,7 +87,7 @@ impl LookDifference {
 }
 
 impl Checkpoints {
-    /// Returns the differences in the form for front ends, and the number of those that were left out.
+    /// Returns the differences in the form for front ends, and the number of further differences.
     pub fn told(
         &self,
         mut differences: Vec<LookDifference>,
@@ -172,7 +172,7 @@ struct ToldBudget {
     read: u64,
 }
 
-/// Removes the old paths of moved files. Returns the old path for each new path.
+/// Finds moved files and removes the differences of their old paths. Returns the old path for each new path.
 fn renames(differences: &mut Vec<LookDifference>) -> BTreeMap<ProjectPath, ProjectPath> {
     let mut gone: BTreeMap<String, Vec<ProjectPath>> = BTreeMap::new();
     for difference in differences.iter().rev() {
@@ -202,7 +202,7 @@ fn is_text(state: &FileState) -> bool {
     std::str::from_utf8(&state.bytes).is_ok_and(|text| !text.contains('\0'))
 }
 
-/// Returns the number of added and of removed lines.
+/// Returns the number of added lines, then the number of removed lines.
 pub fn counts(old: &str, new: &str) -> (u64, u64) {
     let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

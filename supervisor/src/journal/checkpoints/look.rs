@@ -1,4 +1,4 @@
-//! A look is one checkpoint: a snapshot of the project's files, stored as the difference from the one before.
+//! A look: one checkpoint, which is a snapshot of the project's files, stored as the difference from the previous one.
 
 use ipc::id::EventId;
 use ipc::message::Stamp;
@@ -10,12 +10,12 @@ use crate::journal::changes::ProjectPath;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
-    /// Before the first write of a turn, after these messages of the person.
+    /// Before the first write of a turn. The turn began with these messages of the person.
     Messages(Vec<EventId>),
     /// Between two calls of a turn.
     Call,
     End,
-    /// Before files are restored, or before the person is shown the files that would be restored.
+    /// Before files are restored, or before the person is shown a preview of that.
     BeforeRewind,
     /// After files were restored.
     AfterRewind,
@@ -47,7 +47,7 @@ pub(super) struct SeenFile {
     pub(super) kept: Kept,
     #[serde(with = "stamps")]
     pub(super) stamp: Stamp,
-    /// False if the file could change later and still have the same stamp.
+    /// False if the file could be changed again without another stamp.
     pub(super) settled: bool,
     /// Creation time of the file in nanoseconds; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ impl Look {
         &self.at
     }
 
-    /// True if this checkpoint has the files as they were at the message: it was made for that message or a later one.
+    /// True if this checkpoint was made for the message or a later one: it has the files as they were at the message.
     pub(super) fn serves(&self, message: EventId) -> bool {
         matches!(&self.at, At::Messages(ids) if ids.iter().any(|id| *id >= message))
     }
@@ -90,7 +90,7 @@ impl Look {
 }
 
 impl CheckpointLine {
-    /// Returns the checkpoint; `None` if one of its paths cannot belong to a project.
+    /// Returns the checkpoint; `None` if one of its paths is not allowed in a project.
     pub(super) fn into_look(self) -> Option<Look> {
         let Self { at, asked_ns, changed } = self;
         let changed = changed.into_iter().map(|(path, seen)| Some((ProjectPath::try_from(path).ok()?, seen)));

@@ -25,11 +25,11 @@ pub use look::{At, Kept, Look};
 pub use rewinding::{Restore, Rewinding, Why};
 pub use store::{Checkpoints, Wanted, copy, nanoseconds, remove, remove_old};
 
-/// Maximum size in bytes of a file whose content is kept: 2 MiB.
+/// Maximum size in bytes of a file whose content is stored: 2 MiB.
 pub const MOST_OF_A_FILE: u64 = 2 << 20;
 
-/// Maximum size in bytes of one session's checkpoints, not counting contents: 256 MiB.
+/// Maximum size in bytes of a session's file `looks.jsonl`: 256 MiB.
 pub const MOST_OF_LOOKS: u64 = 256 << 20;
 
-/// Maximum size in bytes of contents that one session's checkpoints store: 512 MiB.
+/// Maximum size in bytes of a session's file `contents`: 512 MiB.
 pub const MOST_OF_A_SESSION: u64 = 512 << 20;

@@ -19,17 +19,17 @@ const MOST_OF_A_PATCH: u64 = 24 << 20;
 /// Maximum number of directories for which write access is granted individually.
 const MOST_GRANTED: usize = 32;
 
-/// The files that a rewind restores, and those that it leaves.
+/// The files that a rewind restores, and those that it does not restore.
 #[derive(Debug, Default)]
 pub struct Rewinding {
     /// The files that are restored, in order of their paths.
     pub restored: Vec<Restore>,
-    /// The files that differ from the checkpoint and are not restored, in order, each with the reason.
+    /// The files that differ from the checkpoint and stay unchanged, in order of their paths, each with the reason.
     pub left: Vec<(ProjectPath, Why)>,
 }
 
 impl Rewinding {
-    /// Keeps only the wanted files in the plan.
+    /// Removes all files from the plan except the wanted ones.
     pub fn keep_only(&mut self, is_wanted: impl Fn(&ProjectPath) -> bool) {
         self.restored.retain(|restore| is_wanted(&restore.path));
         self.left.retain(|(path, _)| is_wanted(path));
@@ -47,7 +47,7 @@ pub struct Restore {
 /// The reason why a rewind leaves a file unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Another program changed the file: it differs from the end of the last turn, or changed between two turns.
+    /// Another program changed the file: after the last turn, or between two earlier turns.
     Foreign,
     /// The content was too large or unreadable, so it was not stored.
     NotKept,
@@ -68,17 +68,17 @@ impl fmt::Display for Why {
     }
 }
 
-/// A patch, with the directories that it must be able to write.
+/// A patch, and the directories for which its application needs write access.
 pub(super) type Granted = (Patch, Vec<WirePath>);
 
 impl Checkpoints {
     /// Returns the index of the checkpoint with the files as they were at a message; `None` if no file was written
-    /// since then.
+    /// since the message.
     pub fn look_of(&self, message: EventId) -> Option<usize> {
         self.looks.iter().position(|look| look.serves(message))
     }
 
-    /// Returns the index of the checkpoint before the last rewind; `None` if there is none, or files changed after it.
+    /// Returns the index of the checkpoint just before the last rewind. `None` without one, or if files changed later.
     pub fn look_to_undo(&self) -> Option<usize> {
         let mut back =
             self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
@@ -142,7 +142,7 @@ impl Checkpoints {
             .any(|path| state(then, path) != state(&self.now, path))
     }
 
-    /// Returns the paths that were changed after a checkpoint, but not by agents or rewinds.
+    /// Returns the paths that programs other than agents and rewinds changed after the checkpoint `target`.
     fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
         let later = self.looks.windows(2).skip(target);
         let foreign = later.filter(|pair| match pair {
@@ -206,8 +206,7 @@ impl Checkpoints {
         Ok(patches)
     }
 
-    /// Returns the directories that become empty without these paths and did not exist at the checkpoint, the deepest
-    /// first.
+    /// Returns the directories above the paths `gone` that will hold no file after the rewind, in ascending order.
     fn emptied(&self, gone: &BTreeSet<&ProjectPath>, rewinding: &Rewinding) -> Vec<ProjectPath> {
         let stays = self.now.keys().filter(|path| !gone.contains(path));
         let comes = rewinding.restored.iter().filter(|restore| restore.then.is_some());
@@ -238,7 +237,7 @@ const fn is_writable(kept: &Kept) -> bool {
     matches!(kept, Kept::File { mode, .. } if *mode & 0o200 != 0) || is_link(kept)
 }
 
-/// Splits changes into patches of limited size, each with the existing directories that it must be able to write.
+/// Splits changes into patches of limited size, each with the existing directories that it needs to write.
 fn granted(effects: Vec<(&ProjectPath, FileEffect)>, there: &States, project: &WirePath) -> Vec<Granted> {
     let directories: BTreeSet<_> = there.keys().flat_map(ProjectPath::ancestors).collect();
     let mut patches: Vec<(Patch, BTreeSet<WirePath>)> = Vec::new();

@@ -68,7 +68,7 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Reads the stored lines. Truncates the file at the first invalid line.
+    /// Reads the stored checkpoints. Truncates the file at the first invalid line.
     fn read(&mut self) -> io::Result<()> {
         let mut text = Vec::new();
         (&self.lines).read_to_end(&mut text)?;
@@ -106,7 +106,7 @@ impl Checkpoints {
         self.looks.is_empty()
     }
 
-    /// Returns the new contents to fetch for a checkpoint with this manifest, as far as the session's space suffices.
+    /// Returns the contents to fetch for a checkpoint with this manifest: the new ones for which the session has space.
     pub fn wanted(&self, manifest: &Snapshot) -> Wanted {
         let mut room = MOST_OF_A_SESSION.saturating_sub(self.end);
         let is_new = |path: &ProjectPath, kind: &SnapshotKind, stamp| match (self.now.get(path), kind) {
@@ -131,7 +131,7 @@ impl Checkpoints {
         Wanted { paths: Arc::new(paths) }
     }
 
-    /// True if there is space for checkpoints that are only made to show changes.
+    /// True if there is space for checkpoints that only serve to show changes. They may use half of it.
     pub const fn has_room(&self) -> bool {
         self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LOOKS / 2
     }
@@ -141,8 +141,8 @@ impl Checkpoints {
         self.looks.last().is_some_and(Look::is_within_turn)
     }
 
-    /// Stores a checkpoint that was requested at `asked`. Returns the differences from the checkpoint before; for the
-    /// first checkpoint, none. Fails if its files cannot be written.
+    /// Stores a checkpoint that was requested at `asked`. Returns its differences from the previous one; none if it is
+    /// the first. Fails if its files cannot be written.
     pub fn take(
         &mut self,
         at: At,
@@ -194,7 +194,7 @@ impl Checkpoints {
         Ok(differences)
     }
 
-    /// Records the end of a turn that wrote nothing. Later changes then do not count as made by agents.
+    /// Records the end of a turn that wrote nothing, so that later changes do not count as made by agents.
     pub fn rest(&mut self) -> io::Result<()> {
         self.write(Look { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
     }
@@ -213,7 +213,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Stores a content, unless it is already stored. `None` if it is too large or the session's space is used up.
+    /// Stores a content, unless it is already stored. `None` if it is too large, or the session's space is used up.
     fn keep(&mut self, blob: &Blob) -> io::Result<Option<KeptContent>> {
         if blob.len() > MOST_OF_A_FILE {
             return Ok(None);
@@ -261,8 +261,8 @@ fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
 
-/// Returns the directory of one session's checkpoints. Fails unless the session's name is a plain file name, because
-/// a log may be forged.
+/// Returns the directory of a session's checkpoints. Fails unless the session's name is a plain file name: a forged log
+/// may state any name.
 fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if session.is_empty() || !session.bytes().all(plain) {
@@ -307,7 +307,7 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
     Ok(())
 }
 
-/// True if no process has the log locked. Unlocks it explicitly, because a forked child has the file open too.
+/// True if no process has locked the log. Releases its lock explicitly, because a forked child has the file open too.
 fn is_free(log: &File) -> bool {
     log.try_lock().and_then(|()| log.unlock().map_err(TryLockError::Error)).is_ok()
 }
@@ -341,7 +341,7 @@ fn without_content(kind: &SnapshotKind) -> Kept {
     }
 }
 
-/// True if a time is before another one by more than the clocks' tolerance.
+/// True if `time_ns` is before `asked_ns` by more than the clocks' tolerance.
 const fn is_settled(time_ns: i64, asked_ns: i64) -> bool {
     time_ns < asked_ns.saturating_sub(CLOCK_MARGIN_NS)
 }

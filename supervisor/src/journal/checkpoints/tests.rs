@@ -45,7 +45,7 @@ fn snapshot(project: &Project<'_>, only: Option<&[&str]>, time_ns: i64) -> Snaps
     intake.finish().unwrap()
 }
 
-/// Makes a checkpoint of a project in which all files changed just now.
+/// Makes a checkpoint of a project. The stamps of all files are the current time.
 fn look(checkpoints: &mut Checkpoints, at: At, project: &Project<'_>) {
     let asked = SystemTime::now();
     let since = asked.duration_since(SystemTime::UNIX_EPOCH).unwrap();

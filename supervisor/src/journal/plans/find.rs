@@ -9,8 +9,8 @@ use gate::plan::{self, Document};
 use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 
-/// Maximum number of bytes that are read of a plan's file. It exceeds the limit of a plan, so that the error can state
-/// the size.
+/// Maximum number of bytes that are read of a plan's file. A plan must be smaller; reading more lets the error state
+/// its size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// Maximum size of a record in bytes.
@@ -37,7 +37,7 @@ pub(crate) enum FindError {
     None(PathBuf),
     #[error("there is no plan {0:?}\n  hint: bailiwick plan list --all lists all plans")]
     Unknown(String),
-    /// The given text is the beginning of the names of two plans.
+    /// The given text is the beginning of the names of these two plans.
     #[error("the names of several plans begin with {0:?}: {1}")]
     Ambiguous(String, String),
     #[error("cannot read {}: {source}", path.display())]
@@ -124,7 +124,7 @@ pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Returns a sort key for a plan's name: the time, then the number among the plans of that second.
+/// Returns a sort key for a plan's name: its time, then its number among the plans of the same second.
 fn order(id: &str) -> (&str, u64) {
     const SECOND: usize = "2026-11-25-101112".len();
     match id.split_at_checked(SECOND) {

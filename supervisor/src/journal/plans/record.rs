@@ -16,19 +16,19 @@ pub(crate) struct PlanRecord {
     /// SHA-256 in hexadecimal of the text to which the fate applies.
     pub digest: String,
     pub fate: PlanFate,
-    /// The time of the last change of the fate.
+    /// The time at which the fate last changed.
     pub since: Timestamp,
-    /// Number of steps that the last execution completed or skipped; `None` before the first execution.
+    /// Number of steps that the last execution completed or skipped so far; `None` before the first execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<u32>,
-    /// The session that last executed the plan. Its log has the progress. `None` before the first execution.
+    /// The session that last executed the plan, in whose log the progress is; `None` before the first execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ConversationId>,
     /// The reason for which the last execution ended early, such as `crashed: CAUSE`; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// The directories that the plan asks for and that did not exist when it was last shown. Its execution may write in
-    /// their parents.
+    /// Directories that the plan asks for, and that did not exist when the plan was last shown. Executing the plan may
+    /// write in their parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
 }
@@ -81,7 +81,7 @@ impl PlanRecord {
         Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ended: None, ..self }
     }
 
-    /// Permits the execution. An execution that already began keeps its progress.
+    /// Marks the plan as approved, unless an approved execution is unfinished. An executed plan can be approved again.
     #[must_use]
     pub(crate) fn approved(self) -> Self {
         match self.fate {

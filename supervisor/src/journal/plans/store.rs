@@ -1,4 +1,4 @@
-//! The files of plans and records. Each file is written completely or not at all.
+//! The files of plans and of their records. A write replaces a file completely or not at all.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};

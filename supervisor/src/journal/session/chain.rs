@@ -1,11 +1,11 @@
 //! The digest chain of a log: each line has the SHA-256 of the line before it, and a digest of itself.
 //!
-//! The line's own digest protects the last line too. Logs of earlier versions have none; if one line has it, every
-//! later line has it.
+//! The line's own digest protects the last line too. Logs of earlier versions have no such digests. After the first
+//! line that has one, every line must have one.
 
 use sha2::{Digest, Sha256};
 
-/// The digest that the first line of a log states for the line before it.
+/// The digest that the first line of a log states, as no line is before it.
 pub(super) const GENESIS: Link = Link([0; 32]);
 
 const OWN: usize = 16;
@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// Beginning of the digests at the end of a line: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`.
+/// Beginning of the digests, which stand at the end of a line: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`.
 const PREV: &[u8] = b",\"prev\":\"";
 const SUM: &[u8] = b"\",\"sum\":\"";
 const END: &[u8] = b"\"}";
@@ -55,7 +55,7 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     Link(hash.finalize().into())
 }
 
-/// Returns a line with its digests recomputed for a new line before it, and its new digest; `None` without digests.
+/// Returns a line with digests recomputed for a new previous line, and its new digest; `None` if it has no digests.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
     let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };
@@ -71,12 +71,12 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     Some((copy, own))
 }
 
-/// The digests that a line states. They are found by their position at its end, so that no text can imitate them.
+/// The digests that a line states. They are found by their position at the line's end, so that no text can imitate one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried<'a> {
     /// Digest of the line before, in hexadecimal.
     pub(super) prev: &'a [u8],
-    /// True if the line's own digest is right; `None` if the line has none.
+    /// True if the line's own digest is right, false if it is wrong; `None` if the line has none.
     pub(super) own: Option<bool>,
 }
 

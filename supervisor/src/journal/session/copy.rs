@@ -13,7 +13,7 @@ use super::parts::{LONGEST_LINE, LogPart, Parts};
 use super::scan::{Scanned, scan};
 use super::{Fault, LogError};
 
-/// The digest of the last copied line, from which a new chain continues.
+/// Digest of the last copied line, with which the next line of the copy continues the chain.
 #[derive(Debug)]
 pub(crate) struct Chain(Link);
 

@@ -15,7 +15,7 @@ pub(super) struct Durable {
     synced: AtomicU64,
     /// True if a sync failed because the disk was full.
     failed: AtomicBool,
-    /// Held during a sync. The kernel reports an error only once, so two syncs must not run at the same time.
+    /// Held during a sync. Only one sync may run at a time, because the kernel reports an error only once.
     syncing: Mutex<()>,
     #[cfg(test)]
     pretended: AtomicU64,
@@ -30,12 +30,12 @@ impl Durable {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Clears the failure, after the lines that were not synced have been removed from the file.
+    /// Clears the failure. The caller has removed the lines that were not synced from the file.
     pub(super) fn begin_again(&self) {
         self.failed.store(false, Ordering::Release);
     }
 
-    /// Syncs the bytes that were appended until now. Fails if this sync fails, or an earlier one found the disk full.
+    /// Syncs all bytes that were appended until now. Fails if this sync fails, or an earlier one found the disk full.
     pub(super) fn sync(&self, file: &File) -> io::Result<()> {
         let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.failed.load(Ordering::Acquire) {

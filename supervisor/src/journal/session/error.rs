@@ -59,7 +59,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Returns the stable code of the error; `None` if it has none.
+    /// Returns the stable code that front ends get for the error; `None` if it has none.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         let source = match self {
             Self::Held { .. } => return Some(ErrorCode::SessionOpen),
@@ -85,7 +85,7 @@ fn remedy(source: &io::Error) -> &'static str {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The last line is incomplete, because its writer was stopped.
+    /// The last line is incomplete, because its writer was killed while it wrote.
     #[error("line {line} is incomplete: Bailiwick was stopped in the middle of this line")]
     Torn {
         /// Number of the line, from 1.
@@ -93,7 +93,7 @@ pub enum Fault {
     },
     #[error("line {line} is not an event: {reason}")]
     Unreadable { line: usize, reason: String },
-    /// A line has an event of a type that only a later version knows.
+    /// A line has an event of a type that this version does not know.
     #[error(
         "line {line} is an event of the type `{type}`, which this version does not know; the line is left out"
     )]
@@ -109,7 +109,7 @@ pub enum Fault {
         line: usize,
         bytes: u64,
     },
-    /// There are more faults, which are not listed.
+    /// The log has further faults, which are not listed.
     #[error("{count} more lines have faults")]
     More { count: usize },
     /// A line does not state the digest of the line before it. A line was changed, removed, added or moved.

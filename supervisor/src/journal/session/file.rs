@@ -42,7 +42,7 @@ pub(super) struct LineFile {
 }
 
 impl LineFile {
-    /// Creates a new file. Fails if the path exists, also as a symbolic link.
+    /// Creates a new file. Fails if anything exists at the path, even a symbolic link.
     pub(super) fn create(directory: &File, path: PathBuf) -> Result<Self, LogError> {
         let name = path.file_name().unwrap_or_default();
         let flags = OFlag::O_WRONLY
@@ -95,7 +95,7 @@ impl LineFile {
         self.file.set_len(whole)
     }
 
-    /// Makes new lines begin after `whole` bytes.
+    /// Sets the end of the complete lines. The next line is written there.
     pub(super) fn append_behind(&mut self, whole: u64) {
         self.whole = whole;
         self.durable.appended(whole);
@@ -113,8 +113,8 @@ impl LineFile {
         &self.path
     }
 
-    /// Appends a line with its line feed. After a failure the file has no part of the line: it is cut off, now or
-    /// before the next line.
+    /// Appends a line with its line feed. If this fails, the part that was written is cut off: at once, or before the
+    /// next line is written.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.mend()?;
         self.torn = true;
@@ -154,7 +154,7 @@ impl LineFile {
 }
 
 impl Drop for LineFile {
-    /// Releases the lock explicitly, because a forked child that has not executed its program yet would keep it.
+    /// Releases the lock explicitly. Otherwise a forked child that has not executed its program yet would hold it.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
@@ -171,8 +171,8 @@ pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
 /// Maximum number of reads of the kernel's list of locks.
 const LOOKS: usize = 64;
 
-/// Returns the process that has a lock on the file with this inode number; `None` if it is not found. The list is read
-/// repeatedly, because the kernel can skip a lock if others are removed meanwhile (fs/locks.c, `locks_start`).
+/// Returns the process that holds a lock on the file with this inode number; `None` if it is not found. Repeats the
+/// search, because the kernel can skip a lock while others are removed (fs/locks.c, `locks_start`).
 fn holder(inode: u64) -> Option<u32> {
     (0..LOOKS).find_map(|_| listed_holder(inode))
 }

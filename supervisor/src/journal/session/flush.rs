@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use super::LogError;
 use super::durable::Durable;
 
-/// Receives the result of the sync of everything that was appended before the request.
+/// Receives the result of a sync that includes everything that was appended before the request for it.
 pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
 type Wish = oneshot::Sender<Result<(), LogError>>;
 
-/// Requests syncs of a log (`fdatasync(2)`), which happen in parallel to its writer. One sync serves all requests that
+/// Requests syncs of a log (`fdatasync(2)`). They run while the log is written. One sync serves all requests that
 /// arrived before it.
 #[derive(Debug)]
 pub struct Flusher {

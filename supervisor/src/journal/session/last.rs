@@ -1,4 +1,4 @@
-//! Search for logs: all logs, by name, or the last one of a project. The first event of a log names the project.
+//! Finds logs: all logs, a log by its name, or the last log of a project. A log's first event names the project.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -10,15 +10,15 @@ use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 /// Maximum size in bytes of the first event.
 const LONGEST: u64 = 1 << 20;
 
-/// Maximum size in bytes of the event that marks an import.
+/// Maximum size in bytes of the last event of a log that was only imported.
 const LONGEST_MARK: u64 = 4 << 10;
 
-/// Text that every line with a message of the person contains. No text inside an event can contain it, because quotes
-/// are escaped.
+/// Text that is in every line with a message of the person. It cannot be in a string of an event, where quotes are
+/// escaped.
 const SAID: &[u8] = b"\"type\":\"user_message\"";
 
-/// Returns the latest log of a session in `project`, a canonical path. Empty sessions, and imported ones that were not
-/// continued, do not count.
+/// Returns the latest log of a session in `project`, a canonical path. Skips sessions without a message, and imported
+/// sessions that were not continued.
 pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
     let is_one = |log: &PathBuf| {
         is_of(log, project).unwrap_or(false)
@@ -96,7 +96,7 @@ pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Returns the first event of a log; `None` if it is incomplete or another event.
+/// Returns the first event of a log; `None` if it is incomplete or of another kind.
 pub(crate) fn begun(log: &Path) -> Option<SessionStarted> {
     match first(log).ok()?.kind {
         EventKind::SessionStarted(started) => Some(started),
@@ -110,7 +110,7 @@ fn is_of(log: &Path, project: &Path) -> io::Result<bool> {
     )
 }
 
-/// True if the last event is the mark of an import.
+/// True if the last event says that the session was imported.
 pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     let mut file = File::open(log)?;
     let length = file.metadata()?.len();
@@ -122,8 +122,7 @@ pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
-/// True if the session has a message. A log of at least [`LONGEST`] bytes counts as one with messages and is not
-/// searched.
+/// True if the session has a message. A log of at least [`LONGEST`] bytes is not searched; the result for it is true.
 fn has_message(log: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
     File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;

@@ -15,8 +15,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// True if the digest chain is right and no line is missing. An incomplete last line and lines of a later version
-    /// are accepted.
+    /// True if the digest chain is right and no line is missing. An incomplete last line, and lines of a later version,
+    /// do not count as faults.
     pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. }))
     }
@@ -27,7 +27,7 @@ pub fn load(path: &Path) -> Result<Loaded, LogError> {
     load_as(path, &mut |_, _| (), |event| event)
 }
 
-/// Reads a log, and keeps of each event what `keep` returns. `watch` gets the number of bytes read and the file's size.
+/// Reads a log, replacing each event by what `keep` returns. `watch` gets the number of bytes read and the file's size.
 pub(crate) fn load_as(
     path: &Path,
     watch: &mut dyn FnMut(u64, u64),

@@ -16,10 +16,10 @@ use super::needed::{self, Needed, Read, Sizes};
 use super::parts::LONGEST_LINE;
 use super::{Fault, LogError};
 
-/// Maximum size in bytes of written lines that are kept in memory until they are synced.
+/// Maximum size in bytes of written lines that are also kept in memory until they are synced.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
-/// Capacity of the line buffer that is kept after an event.
+/// Capacity in bytes that the line buffer keeps after an event.
 const SPARE: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct SessionLog {
     file: LineFile,
     session: ConversationId,
     last: EventId,
-    /// The last event of each agent, which becomes the parent of the agent's next event.
+    /// The last event of each agent. It becomes the parent of the agent's next event.
     heads: BTreeMap<AgentId, EventId>,
     prev: Link,
     line: Vec<u8>,
@@ -43,10 +43,10 @@ pub struct Reopened {
     pub torn: bool,
 }
 
-/// Lines in memory that the disk may not have.
+/// Lines that are kept in memory, because the disk may not have them.
 #[derive(Debug, Default)]
 struct HeldLines {
-    /// True if lines are kept in memory when the disk is full. Otherwise an append fails then.
+    /// True if lines are kept in memory while the disk is full; false if an append then fails.
     wanted: bool,
     lines: VecDeque<(EventId, Vec<u8>)>,
     /// Written lines that may not be synced yet, each with its offset in the file.
@@ -57,7 +57,7 @@ struct HeldLines {
 }
 
 impl HeldLines {
-    /// Keeps a written line in memory until it is synced, within the limit. The first `synced` bytes are synced.
+    /// Keeps a written line in memory until it is synced, up to [`MOST_UNSYNCED`]. The first `synced` bytes are synced.
     fn written(&mut self, begins: u64, id: EventId, line: &[u8], synced: u64) {
         while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
             self.unsynced.pop_front();
@@ -87,7 +87,7 @@ impl SessionLog {
         })
     }
 
-    /// Opens and locks the log of a session that continues. `watch` gets the number of bytes read and the file's size.
+    /// Opens and locks the log of a continued session. `watch` gets the number of bytes read and the file's size.
     pub fn reopen(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Reopened, LogError> {
         Self::reopen_within(path, Sizes::default(), watch)
     }
@@ -187,8 +187,8 @@ impl SessionLog {
         Ok(event)
     }
 
-    /// Makes the log keep lines in memory while the disk is full. Before the caller carries out what an event reports,
-    /// it must check [`SessionLog::is_full`].
+    /// Makes the log keep lines in memory while the disk is full. Before an event's effect is carried out, the caller
+    /// must check [`SessionLog::is_full`].
     #[must_use]
     pub fn holding_lines(mut self) -> Self {
         self.held.wanted = true;
@@ -204,7 +204,7 @@ impl SessionLog {
         self.held.lines.front().map_or(self.last, |(id, _)| EventId(id.0.saturating_sub(1)))
     }
 
-    /// Writes the events that are kept in memory. On failure, the remaining ones stay in memory.
+    /// Writes the events that are kept in memory. If this fails, the unwritten events stay in memory.
     pub fn write_held(&mut self) -> Result<(), LogError> {
         while let Some((id, line)) = self.held.lines.pop_front() {
             if let Err(source) = self.put(id, &line) {
@@ -229,8 +229,8 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Removes the lines that a full disk did not store from the file, so that they can be written again later. Returns
-    /// false if the error has another cause, or if lines are not in memory.
+    /// Removes lines that are not synced from the file because the disk is full, and keeps them in memory to be written
+    /// again. Returns false if the error has another cause, or if memory lacks one of these lines.
     pub fn take_back(&mut self, error: &LogError) -> Result<bool, LogError> {
         let durable = self.file.durable();
         let synced = durable.synced();
@@ -250,14 +250,14 @@ impl SessionLog {
         Ok(true)
     }
 
-    /// Simulates a full disk for this number of syncs.
+    /// Simulates a full disk for this number of syncs of the log.
     #[cfg(test)]
     pub(crate) fn unsynced_for(self, calls: u64) -> Self {
         self.file.durable().pretend(calls);
         self
     }
 
-    /// Simulates a full disk for this event, for this number of attempts.
+    /// Simulates a full disk for this number of attempts to write the event `id`.
     #[cfg(test)]
     pub(crate) fn full_at(mut self, id: EventId, attempts: u32) -> Self {
         self.held.pretended.insert(id, attempts);

@@ -1,9 +1,9 @@
 //! The events that a session needs to continue: all events of a small log, and a part of a large one.
 //!
-//! Two things are kept in full: the conversation from the last summary on, and earlier messages as far as there is
-//! space to show them. Before that, an event is kept only if later code needs it: the beginning of an unfinished call,
-//! the highest numbers, and the messages that a rewind can name. Later events decide which these are. So the log is
-//! read and verified once, and the needed lines are then read again by their offsets.
+//! Two things are kept in full: the conversation since the last summary, and earlier messages as far as there is space
+//! to show them. An older event is kept only if later code needs it: the beginning of an unfinished call, the highest
+//! numbers, and the messages that a rewind can name. Only later events show which these are. So the whole log is read
+//! and verified first, and then the needed lines are read again by their offsets.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,9 +23,9 @@ use super::{Fault, LogError, Tree};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Size in bytes up to which a log is kept as a whole.
+    /// Size in bytes up to which all events of a log are kept.
     pub whole: u64,
-    /// Size in bytes of earlier lines of the conversation that are kept only for display.
+    /// Maximum size in bytes of lines that are kept only to show the conversation before its last summary.
     pub shown: u64,
 }
 
@@ -39,9 +39,9 @@ impl Default for Sizes {
 pub struct Needed {
     pub events: Vec<SessionEvent>,
     pub agents: BTreeSet<AgentId>,
-    /// Events of the first agent that are kept unchanged; `None` if all events are.
+    /// Events of the first agent that are kept unchanged; `None` if all of its events are.
     pub whole: Option<BTreeSet<EventId>>,
-    /// Tokens and cost of each agent without its sub-agents. Turns that were rewound count too.
+    /// Tokens and cost of each agent without its sub-agents, including turns that were rewound.
     pub spent: BTreeMap<AgentId, Account>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Read {
     pub heads: Vec<(AgentId, EventId)>,
 }
 
-/// Reads a log for a session that continues, or for the rewind `ahead` of it.
+/// Reads a log for a session that continues. `ahead` is a rewind that follows; `None` without one.
 pub(super) fn read(
     log: &File,
     sizes: Sizes,
@@ -87,7 +87,7 @@ pub(super) fn read(
     if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, sizes, ahead, watch) }
 }
 
-/// Reads the needed events of a log, which may be open, for a continuation or for the rewind `ahead`.
+/// Reads the needed events of a log, which a process may have open. `ahead` is a rewind that follows.
 pub(crate) fn read_needed(
     path: &Path,
     ahead: Option<RewindTarget>,
@@ -205,7 +205,7 @@ impl Read {
     }
 }
 
-/// The properties of a line that decide if it is needed.
+/// The properties of a line that decide whether the line is needed.
 struct NeededLine {
     id: EventId,
     at: LinePlace,
@@ -213,12 +213,12 @@ struct NeededLine {
     is_about_the_model: bool,
     /// True if the event belongs to the first agent's conversation.
     is_said: bool,
-    /// True for a summary, with which the conversation begins anew.
+    /// True if the event is a summary, with which the conversation begins anew.
     begins: bool,
 }
 
 impl NeededLine {
-    /// Returns an entry for a rewind that is not in the log yet.
+    /// Returns the entry for a rewind that follows but is not in the log yet.
     const fn ahead(target: RewindTarget) -> Self {
         let at = LinePlace { offset: 0, length: 0 };
         Self {
@@ -231,7 +231,7 @@ impl NeededLine {
         }
     }
 
-    /// Reads the event, which was verified before.
+    /// Reads the event of this line, which was already verified.
     fn read(&self, log: &File) -> io::Result<SessionEvent> {
         let mut text = vec![0; self.at.length];
         log.read_exact_at(&mut text, self.at.offset)?;
@@ -257,7 +257,7 @@ impl Counted for NeededLine {
 struct NeededLines {
     session: Option<String>,
     list: Vec<NeededLine>,
-    /// Index in `list` of the event that ends each call, sub-agent, worker or guest of the first agent.
+    /// For each call, sub-agent, worker or guest of the first agent, the index in `list` of the event that ends it.
     ends: HashMap<Begun, usize>,
 }
 
@@ -329,7 +329,7 @@ impl NeededLines {
         (end.id > event.id).then_some(end)
     }
 
-    /// Returns the conversation from its last summary on, and before it at most `shown` bytes of lines.
+    /// Returns the lines of the conversation since its last summary, and before them at most `shown` bytes of lines.
     fn window(&self, shown: u64) -> Vec<&NeededLine> {
         let standing = standing(&self.list);
         let begins = standing.iter().rposition(|line| line.begins).unwrap_or(0);
@@ -343,7 +343,7 @@ impl NeededLines {
         standing.into_iter().skip(from).filter(|line| line.is_said).collect()
     }
 
-    /// Returns the lines of the messages that rewinds name.
+    /// Returns the lines with the messages to which rewinds went back.
     fn targets(&self) -> impl Iterator<Item = &NeededLine> {
         let targets = self.list.iter().filter_map(|line| line.rewind?.to);
         let place = |id: EventId| self.list.binary_search_by_key(&id, |line| line.id).ok();

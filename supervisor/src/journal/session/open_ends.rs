@@ -1,4 +1,4 @@
-//! Calls, guests and sub-agents of which the log has no end. A continued session first records their ends.
+//! Calls, guests and sub-agents whose end is not in the log. A continued session first records that they have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use protocol::event::{
     SubAgentStatus, TokenUsage, ToolCallStatus, ToolKind,
 };
 
-/// Beginning of the result of a call that did not end before its process did.
+/// Beginning of the result of a call that was running when the session's process ended.
 pub(super) const CUT_OFF: &str = "interrupted: the session ended before this call did";
 
 /// The state in which a worker found a file whose change was interrupted.
@@ -37,7 +37,7 @@ impl CutOff {
     }
 }
 
-/// Returns the events that end all open guests, calls and sub-agents, each with its agent, the innermost first.
+/// Returns the events that end all open guests, calls and sub-agents, the innermost first. Each comes with its agent.
 pub(crate) fn closing(
     events: &[SessionEvent],
     found: &BTreeMap<(AgentId, CallId), CutOff>,
@@ -84,8 +84,8 @@ pub(crate) fn closing(
     all.into_iter().map(|(_, event)| event).collect()
 }
 
-/// Returns the files that unfinished writes may have left: writes of interrupted calls, and of one-shot workers without
-/// a recorded end. `None` if there are none.
+/// Returns the files that unfinished writes may have left: by interrupted calls, and by one-shot workers whose end is
+/// not recorded. `None` if there are none.
 pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();
     let mut one_shots: BTreeMap<(&AgentId, Generation), &[WirePath]> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn cut_off(call: CallId, tool_use: &ToolUseId, found: Option<CutOff>) -> EventKi
     }
 }
 
-/// Returns the result of a sub-agent as far as it is known from the log.
+/// Returns the result of an interrupted sub-agent, as far as the log shows it.
 fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) -> SubAgentResult {
     let own = || events.iter().filter(|event| event.agent == spawned.agent);
     let (mut usage, mut steps) = (TokenUsage::default(), 0);

@@ -1,4 +1,4 @@
-//! A reader that returns a log in parts of complete lines, so that only one part is in memory.
+//! A reader that returns a log in parts of complete lines. Only one part is in memory at a time.
 
 use std::io::{self, Read};
 
@@ -6,8 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::chain::Link;
 
-/// Maximum size in bytes of a line. A reply and the arguments of a call have at most 64 MiB each, and the rest is
-/// reserve.
+/// Maximum size in bytes of a line. A reply, or the arguments of a call, has at most 64 MiB; the rest is reserve.
 pub const LONGEST_LINE: usize = 80 << 20;
 
 const PART: usize = 8 << 20;
@@ -25,7 +24,7 @@ pub(super) enum LogPart<'a> {
 pub(super) struct Parts<R> {
     from: R,
     held: Vec<u8>,
-    /// Number of bytes of `held` that were already returned.
+    /// Number of bytes at the beginning of `held` that were already returned.
     given: usize,
 }
 

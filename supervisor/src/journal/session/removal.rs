@@ -18,7 +18,7 @@ pub(crate) enum Removal {
     Held,
 }
 
-/// Deletes a log. The lock is held until the name is removed, so that no process continues a deleted log. With
+/// Deletes a log. Holds the lock until the name is removed, so that no process continues a deleted log. With
 /// `is_rehearsal`, nothing is deleted.
 pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError> {
     let directory = open_directory(log.parent().unwrap_or(Path::new(".")))?;

@@ -1,4 +1,4 @@
-//! Verifies a log. Reads each line once and keeps none of them.
+//! Verifies a log. Reads each line once and keeps no line in memory.
 
 use std::io::{self, Read};
 use std::iter;
@@ -11,10 +11,10 @@ use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};
 use super::parts::{LONGEST_LINE, LogPart, Parts};
 
-/// Minimum number of bytes for which a further thread is started.
+/// Minimum number of bytes to parse for each further thread.
 const FEW: usize = 256 << 10;
 
-/// Maximum number of threads. More would only wait for memory.
+/// Maximum number of threads. Memory would be too slow for more.
 const MOST_THREADS: usize = 8;
 
 /// Maximum number of recorded faults. A file that is no log has a fault in each line.
@@ -46,7 +46,7 @@ pub(super) struct Scan {
     unlisted: usize,
 }
 
-/// Reads a log. Calls `read` with the number of bytes so far, and `each` with every event in the order of lines.
+/// Reads a log. Calls `read` with the number of bytes read so far, and `each` with every event in the order of lines.
 pub(super) fn scan(
     from: impl Read,
     read: &mut dyn FnMut(u64),
@@ -133,7 +133,7 @@ struct ScannedLine<'a> {
     event: Result<SessionEvent, Unread>,
 }
 
-/// The reason for which a line gives no event.
+/// The reason why a line has no readable event.
 enum Unread {
     Unknown(UnknownEvent),
     Broken(String),
@@ -180,7 +180,7 @@ fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     parts.into_iter().flatten()
 }
 
-/// Splits lines into shares of about this size in bytes.
+/// Splits lines into parts of at least `size` bytes, except for the last.
 fn shares(mut lines: &[u8], size: usize) -> Vec<&[u8]> {
     let mut shares = Vec::new();
     while !lines.is_empty() {

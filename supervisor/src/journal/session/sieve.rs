@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::open_ends::CUT_OFF;
 
-/// Maximum number of characters that are kept of a message, by which a rewind can name it.
+/// Maximum number of characters that are kept of a message, so that a rewind can name the message.
 const NAME: usize = 200;
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Sieve {
     calls: BTreeMap<(AgentId, CallId), EventId>,
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
     guests: BTreeMap<(AgentId, GuestId), EventId>,
-    /// For each MCP server, the event with the tools on which the session last relied.
+    /// For each MCP server, the last event that records the tools on which the session relies.
     pins: BTreeMap<String, EventId>,
     /// Sub-agents that have not ended so far.
     agents: BTreeMap<AgentId, OpenSubAgent>,
@@ -33,7 +33,7 @@ pub(super) struct Sieve {
 struct OpenSubAgent {
     spawned: EventId,
     own: Vec<EventId>,
-    /// Last event of the sub-agent; `None` if that is kept for another reason.
+    /// Last event of the sub-agent; `None` if that event is kept for another reason, or if there is none.
     last: Option<SessionEvent>,
 }
 
@@ -129,7 +129,7 @@ impl Sieve {
         self.kept.insert(event.id, event);
     }
 
-    /// Drops an event, but keeps it as long as it is the last one of an agent that has not ended.
+    /// Drops an event. The last event of an agent that has not ended is kept until the next one replaces it.
     fn pass(&mut self, event: SessionEvent) {
         if let Some(open) = self.agents.get_mut(&event.agent) {
             open.last = Some(thin(event));
@@ -177,7 +177,7 @@ impl Sieve {
         if is_executor { self.keep(thin(event)) } else { self.pass(event) }
     }
 
-    /// Records the highest numbers of the first agent. A continued session counts on from them.
+    /// Records the highest numbers that the first agent has used. A continued session counts on from them.
     fn number(&mut self, event: &SessionEvent) {
         if event.agent != AgentId::root() {
             return;
@@ -195,7 +195,7 @@ impl Sieve {
     }
 }
 
-/// Returns the event without its large fields.
+/// Returns the event with its large fields emptied or shortened.
 pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::UserMessage { text, images } => {

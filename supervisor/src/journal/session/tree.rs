@@ -7,12 +7,12 @@ use protocol::event::{Account, EventKind, SessionEvent};
 
 use super::Fault;
 
-/// The events of one session, which can be found by id and by parent.
+/// The events of one session. They can be found by id and by parent.
 #[derive(Debug, Default)]
 pub struct Tree {
     events: Vec<SessionEvent>,
     edges: BTreeSet<(Option<EventId>, EventId)>,
-    /// Events that were left out, with their parents. The children of such an event count as children of its parent.
+    /// Events that were left out of the tree, with their parents. Their children count as children of these parents.
     passed: BTreeMap<EventId, Option<EventId>>,
 }
 
@@ -47,13 +47,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Leaves an event out. Its children become children of its parent.
+    /// Leaves an event out of the tree. Its children become children of `parent`.
     pub fn pass_over(&mut self, id: EventId, parent: Option<EventId>) {
         // A parent with a higher id would be a false entry.
         self.passed.insert(id, parent.filter(|parent| *parent < id));
     }
 
-    /// Returns the first event that was not left out: this one, or the nearest one above it.
+    /// Returns the event `id`, or if it was left out, the nearest event above it that was not.
     fn kept(&self, mut id: Option<EventId>) -> Option<EventId> {
         // Parents have smaller ids, so this loop ends.
         while let Some(above) = id.and_then(|id| self.passed.get(&id)) {
@@ -62,8 +62,8 @@ impl Tree {
         id
     }
 
-    /// Returns the index of the event; as an error, the index at which it would be inserted. Looks at the end first,
-    /// because logs are read in order.
+    /// Returns the index of the event. The error is the index at which the event would be inserted. Looks at the last
+    /// event first, because logs are read in order.
     fn place(&self, id: EventId) -> Result<usize, usize> {
         match self.events.last() {
             Some(last) if last.id < id => Err(self.events.len()),

@@ -23,7 +23,7 @@ pub(crate) const LARGEST: u64 = 4 << 30;
 
 pub(super) const LONGEST_HEAD: usize = 64 << 10;
 
-/// The highest allowed number of an event. A continued session counts on from it.
+/// The highest event number that an archive may have. A continued session counts on from its last number.
 const HIGHEST: u64 = 1 << 53;
 
 /// Maximum length in bytes of an agent's name.
@@ -37,7 +37,7 @@ pub(crate) struct Head {
     pub session: String,
     /// The time of the export in milliseconds since the epoch.
     exported_ms: u64,
-    /// `None` if the lines are byte for byte those of the log.
+    /// The redaction; `None` if the lines are byte for byte those of the log.
     pub redacted: Option<Redacted>,
     /// The number of lines after the head.
     pub events: usize,
@@ -82,7 +82,7 @@ pub(crate) enum ArchiveError {
     Io(#[from] io::Error),
 }
 
-/// Writes the archive of a log and returns its head. The log is read three times instead of being held in memory.
+/// Writes the archive of a log and returns its head. Reads the log three times, so that it need not be in memory.
 pub(crate) fn export<R: Read + Seek>(
     log: &mut R,
     redacts: bool,
@@ -109,7 +109,7 @@ pub(crate) fn export<R: Read + Seek>(
     Ok(head)
 }
 
-/// Returns the session of an intact log, and the size in bytes of its complete lines. Fails if the log has faults.
+/// Returns the session of a log and the size in bytes of its complete lines. Fails if the log was changed.
 fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError> {
     log.rewind()?;
     let mut whole = 0;
@@ -159,7 +159,7 @@ fn rechained(
     Ok(Rechained { redaction, events, last: chain.last() })
 }
 
-/// Returns an event without its content, except for the first one.
+/// Returns an event without its content. The session's first event is returned unchanged.
 fn bare(event: SessionEvent) -> SessionEvent {
     match event.kind {
         EventKind::SessionStarted(_) => event,
@@ -167,7 +167,7 @@ fn bare(event: SessionEvent) -> SessionEvent {
     }
 }
 
-/// A session in an archive that was checked. Its lines are read again at the import.
+/// A session in an archive that was checked. At the import, its lines are read again.
 #[derive(Debug)]
 pub(crate) struct Archived<R> {
     archive: R,
@@ -295,7 +295,7 @@ fn read_head(line: &[u8]) -> Result<Head, ArchiveError> {
     serde_json::from_slice(line).map_err(not)
 }
 
-/// Checks properties that our logs have and a forged archive may lack. The error describes the fault.
+/// Checks properties that every log of ours has, and that a forged archive may lack. The error describes the fault.
 fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     let is_name = |name: &str| {
         !name.is_empty()

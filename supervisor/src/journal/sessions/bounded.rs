@@ -7,7 +7,7 @@ use protocol::event::SessionEvent;
 
 use crate::journal::session::LONGEST_LINE;
 
-/// The text before the type of an event. Only fields without quotes come before it, so its first occurrence counts.
+/// The text before the type of an event. Its first occurrence counts, because no earlier value in a line has quotes.
 const TYPE: &[u8] = b"\"type\":\"";
 
 pub(super) struct BoundedLines {

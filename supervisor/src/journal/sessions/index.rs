@@ -1,6 +1,6 @@
 //! The index of sessions: one record for each log, with the state in which the log file was read.
 //!
-//! The index serves listings only. Other operations use the logs. If a part of it cannot be read, it is built anew.
+//! The index serves listings only. Other operations use the logs. If it is damaged, the whole index is built anew.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -15,7 +15,7 @@ use super::summary::Summary;
 
 const NAME: &str = "sessions-index.jsonl";
 
-/// First line of the index. Other versions have another one.
+/// First line of the index. An index with another first line is of another version.
 const HEAD: &str = "{\"sessions_index\":3}";
 
 const LARGEST: u64 = 256 << 20;
@@ -43,14 +43,14 @@ struct IndexRecord {
     summary: Option<Summary>,
 }
 
-/// The state of a log file. If it changed, the file is read again.
+/// Properties of a log file by which a change is noticed. A changed file is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     inode: u64,
     bytes: u64,
     /// Modification time in seconds and nanoseconds.
     modified: (i64, i64),
-    /// Time of the last change of any kind (ctime), which programs cannot set. In seconds and nanoseconds.
+    /// Time of the last change of any kind (ctime) in seconds and nanoseconds. Programs cannot set it.
     changed: (i64, i64),
 }
 

@@ -1,4 +1,4 @@
-//! Detects exports where a log is expected. A reader of logs would call an export changed, for its other digest chain.
+//! Detects an export where a log is expected. Otherwise it would be reported as a changed log, for its digest chain.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ use super::archive::LONGEST_HEAD;
 )]
 pub(crate) struct IsExport(PathBuf);
 
-/// Fails if a file is an export of any version. Unreadable files and pipes pass; whoever reads them reports the error.
+/// Fails if a file is an export of any version. An unreadable file or a pipe is no error here; its reader reports that.
 pub(crate) fn check_no_export(file: &Path) -> Result<(), IsExport> {
     if has_head(file) { Err(IsExport(file.to_owned())) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Deletes old sessions: those that were not written to for long, and the oldest if all of them together are too large.
+//! Deletes old sessions: those whose last write is long ago, and the oldest if all sessions together are too large.
 
 use std::fs;
 use std::io;
@@ -13,9 +13,9 @@ const DAY: u64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Age in days of the last write up to which a session is kept; `None` keeps all.
+    /// Maximum age in days, since the last write, of a session that is kept; `None` keeps sessions of any age.
     pub days: Option<u64>,
-    /// Size in MiB of the newest sessions that are kept; `None` keeps all.
+    /// Maximum total size in MiB of the sessions that are kept, the newest first; `None` keeps any size.
     pub mib: Option<u64>,
 }
 
@@ -54,8 +54,8 @@ impl Pruned {
     }
 }
 
-/// Deletes the sessions that [`Keep`] excludes, the oldest first, and only those of `project` if it is given. Sessions
-/// that a process has open stay. In a dry run (`is_rehearsal`) nothing is deleted.
+/// Deletes the sessions that [`Keep`] excludes, the oldest first, and only those of `project` if it is given. Keeps
+/// sessions that a process has open. In a dry run (`is_rehearsal`) nothing is deleted.
 pub(crate) fn prune(
     sessions: &Path,
     project: Option<&Path>,

@@ -10,7 +10,7 @@ use super::bounded::{BoundedLines, event};
 /// Types of the events that are searched.
 const TYPES: &[&str] = &["user_message", "assistant_message", "tool_call_started", "sub_agent_spawned"];
 
-/// Maximum depth in the JSON arguments of a call that is searched.
+/// Maximum depth to which the JSON arguments of a call are searched.
 const DEEPEST: usize = 32;
 
 /// The text to search for. Upper and lower case are the same unless the text has capital letters.
@@ -25,7 +25,7 @@ impl Needle {
         Self { text: text.to_owned(), is_exact: text.chars().any(char::is_uppercase) }
     }
 
-    /// Returns the first line of a message, reply or command that contains the text; `None` if the log has none.
+    /// Returns the first line that contains the text in a message, reply or command; `None` if the log has none.
     pub(crate) fn line_in(&self, log: &Path) -> Option<String> {
         let mut lines = BoundedLines::open(log).ok()?;
         while let Some(line) = lines.next().ok()? {

@@ -13,7 +13,7 @@ use super::bounded::{BoundedLines, event};
 /// Maximum number of characters that are kept of a message or answer.
 const LONGEST_MESSAGE: usize = 300;
 
-/// Files that a session changed until an event in its log.
+/// Files that a session has changed up to an event in its log.
 #[derive(Debug, Default)]
 struct FilesSoFar {
     paths: BTreeSet<WirePath>,
@@ -75,15 +75,15 @@ pub(crate) struct Summary {
     /// The last answer of the first agent, shortened.
     #[serde(default)]
     pub answer: String,
-    /// Number of files that the session changed and did not restore.
+    /// Number of files that the session changed and that were not restored.
     #[serde(default)]
     pub changed_files: u64,
-    /// Tokens of the session, without those of the session of which it is a copy.
+    /// Tokens that the session used. For a copied session, only those after the copy was made.
     pub usage: TokenUsage,
-    /// Price of the tokens; `None` if it is not completely known.
+    /// Price of the tokens in US dollars; `None` if a part of it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// Known part of the price.
+    /// Known part of the price in US dollars.
     #[serde(default)]
     pub known_usd: Usd,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

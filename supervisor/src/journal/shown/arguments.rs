@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Returns the arguments of a call; an empty text if the title already has all of them.
+/// Returns the arguments of a call as text; an empty text if the title of the call already contains them.
 pub(super) fn arguments(title: &str, input: &RawValue) -> String {
     let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(input.get()) else {
         return input.get().to_owned();

@@ -9,7 +9,7 @@ use tui::text::SafeText;
 
 use super::entry::ShownPart;
 
-/// Returns the parts of a request: the action, the additional access, and the agent's reason.
+/// Returns the shown parts of an approval request: the action, the additional access, and the agent's reason.
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
     if let Some(grant) = request.grant().filter(|grant| !grant.is_empty()) {
@@ -71,7 +71,7 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
     }
 }
 
-/// Returns all access and all commands of a plan's execution, because the person approves them only once.
+/// Returns all access and all commands of a plan's execution, because there is no further approval during it.
 fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<ShownPart> {
     let lines = account(params, project);
     let lines: Vec<_> = lines.iter().map(SafeText::as_str).collect();
@@ -108,7 +108,7 @@ fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
     changes.0.iter().map(part).collect()
 }
 
-/// Returns all access in words, except for the private temp directory.
+/// Returns all access in words, except for the private temporary directory.
 fn all(rights: &Rights) -> String {
     let Rights { write, net, reach, sockets, .. } = rights.clone();
     let all = Grant { write, net, reach, sockets };

@@ -1,4 +1,4 @@
-//! Entries: the events of a log in a form for people, which then becomes text, Markdown or HTML.
+//! Entries: the events of a log in a form for people. Each output form (text, Markdown, HTML) is made from them.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ const MOST_CHARS: usize = 4000;
 
 const LONGEST_TITLE: usize = 300;
 
-/// Maximum depth of the indentation. A forged agent id could state any depth.
+/// Maximum depth of the indentation. The id of an agent in a forged log could state any depth.
 const DEEPEST: usize = 9;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct ShownEntry {
     pub parts: Vec<ShownPart>,
 }
 
-/// The kind of an entry, which decides its mark and colour.
+/// The kind of an entry. It decides the mark and colour of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Message,
@@ -153,7 +153,7 @@ impl ShownPart {
     }
 }
 
-/// Returns a note about `rest`, which was cut off; `None` if it is empty.
+/// Returns a note about the size of `rest`, the part of a text that was cut off; `None` if it is empty.
 fn left_out(rest: &str) -> Option<String> {
     let rest = rest.trim_start_matches('\n');
     let count = rest.lines().count();

@@ -15,8 +15,8 @@ struct ShownGuest {
 }
 
 impl ShownGuests {
-    /// Returns the title for the start or the end of a guest. For a guest of a shown call it is `None`, unless `full`
-    /// is true or the guest ended unexpectedly.
+    /// Returns the title for the start or end of a guest. `None` for a guest that belongs to a call or to another
+    /// guest, unless `full` is true or the guest ended unexpectedly.
     pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

@@ -70,7 +70,7 @@ impl Html {
     }
 }
 
-/// Escapes a text. All texts reach a page through this function. Quotes are escaped too, so the text is safe in an
+/// Escapes a text. Every text reaches a page through this function. Quotes are escaped too, so the text is safe in an
 /// attribute.
 fn escaped(untrusted: &str) -> String {
     let safe = SafeText::exact(untrusted);
@@ -88,7 +88,7 @@ fn escaped(untrusted: &str) -> String {
     escaped
 }
 
-/// Texts that a page must not contain, because it would load or run something.
+/// Texts that a page must not contain, because they would make it load or run something.
 #[cfg(test)]
 pub(crate) const LOADS: [&str; 10] =
     ["<script", "src=", "url(", "@import", "http://", "https://", "javascript:", "<link", "<iframe", "<form"];

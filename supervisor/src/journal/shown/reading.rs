@@ -33,9 +33,9 @@ pub(crate) struct Reading<'a> {
     /// True if nothing is shortened or folded.
     pub full: bool,
     project: Option<WirePath>,
-    /// Depth of the chosen agent in the tree of agents.
+    /// Depth of the chosen agent in the tree of agents; 0 if all agents are shown.
     base: usize,
-    /// Names of the calls so far, for the titles of their ends.
+    /// Names of the calls so far. The end of a call gets its title from them.
     calls: BTreeMap<(AgentId, CallId), String>,
     guests: ShownGuests,
 }
@@ -52,8 +52,8 @@ impl<'a> Reading<'a> {
         self.shown(loaded, entries)
     }
 
-    /// Reads a log for the second time, one event after another. `loaded` is the result of the first time, with events
-    /// [`without_texts`].
+    /// Reads a log for the second time, one event after another. `loaded` is the result of the first reading, in which
+    /// [`without_texts`] reduced the events.
     pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<ShownText, LogError> {
         let mut entries = BTreeMap::new();
         each_event(log, &mut |event| {
@@ -288,7 +288,7 @@ pub(crate) fn agents(tree: &Tree) -> Vec<AgentId> {
     agents
 }
 
-/// True if an event belongs to this agent, or is this agent's start or end among the parent's events.
+/// True if an event belongs to this agent, or if it is the event of the parent that starts or ends this agent.
 fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
     let named = match &event.kind {
         EventKind::SubAgentSpawned(SubAgentSpawned { agent, .. })
@@ -430,7 +430,7 @@ fn took(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", Duration::from_millis(ms).as_secs_f64()) }
 }
 
-/// Returns a result without its explanation of denials at the end, because denials have their own entries.
+/// Returns the result of a call without the explanation of denials at its end. Denials have their own entries.
 fn without(content: &str, explanation: Option<u64>) -> &str {
     let length = usize::try_from(explanation.unwrap_or_default()).unwrap_or_default();
     content.len().checked_sub(length).and_then(|end| content.get(..end)).unwrap_or(content)

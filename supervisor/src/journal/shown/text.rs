@@ -4,7 +4,7 @@ use tui::text::{Columns, SafeText, Wrap, wrap};
 
 use super::entry::{ShownEntry, ShownPart, ShownText};
 
-/// The rule before each line of an untrusted text, so that it cannot imitate a title.
+/// The rule before each line of an untrusted text. With it, the text cannot imitate a title.
 const RULE: &str = "│ ";
 
 /// Minimum width of a text in columns.
@@ -86,7 +86,7 @@ impl Sheet {
         }
     }
 
-    /// Adds a line of our own. Continuation lines are indented beyond any mark.
+    /// Adds a line of our own words. Continuation lines are indented beyond any mark.
     fn line(&mut self, before: &str, text: &str) {
         let rest = " ".repeat(before.chars().count() + 4);
         self.rows(before, &rest, text);

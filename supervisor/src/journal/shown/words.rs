@@ -1,4 +1,4 @@
-//! The words for approvals in every view of a log.
+//! The words that every view of a log uses for approvals.
 
 use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::DecidedBy;

@@ -18,15 +18,15 @@ use quote::QuotedName;
 /// Maximum size in bytes of a file that is compared by lines: 64 MiB. Git's limit (`core.bigFileThreshold`) is 512 MiB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// Time limit for all comparisons by lines together. Afterwards, all lines between the equal beginning and end of a
-/// file count as replaced. The patch is then longer, and still correct.
+/// Time limit for all comparisons by lines together. After it, all lines between the equal beginning and end of a file
+/// count as replaced. The patch is then longer, and still correct.
 const TIME: Duration = Duration::from_secs(10);
 
 /// Time limit for the comparison of one file's lines.
 const TIME_PER_FILE: Duration = Duration::from_secs(2);
 
-/// Writes the patch. `base` is the project's path in its repository: empty, or with a slash at its end. Changes that a
-/// patch cannot contain are left out and named by [`ChangeSet::notes`].
+/// Writes the patch. `base` is the project's path in its repository: empty, or with a slash at its end. Leaves out
+/// changes that a patch cannot contain. [`ChangeSet::notes`] names them.
 pub fn write(set: &ChangeSet, base: &[u8], out: &mut dyn Write) -> io::Result<()> {
     let deadline = Instant::now() + TIME;
     let mut patch = Patch { out, base, deadline };
@@ -42,7 +42,7 @@ struct Patch<'a> {
     deadline: Instant,
 }
 
-/// The old or new state of a changed file. The content is in memory unless it is large.
+/// The old or new state of a changed file, with its content unless the file is large.
 struct Side<'a> {
     state: &'a State,
     id: BlobId,
@@ -164,7 +164,7 @@ impl<'a> Side<'a> {
         self.state.git_mode()
     }
 
-    /// Returns the content if it is text, without any NUL byte. The content of a side that does not exist is empty.
+    /// Returns the content if it is text, which has no NUL byte. A side that does not exist has an empty content.
     fn lines<'b>(side: Option<&'b Side<'a>>) -> Option<&'b [u8]> {
         let Some(side) = side else { return Some(b"") };
         side.bytes.as_deref().filter(|bytes| !bytes.contains(&0))

@@ -5,8 +5,8 @@ use super::super::path::ProjectPath;
 pub(super) struct QuotedName(Vec<u8>);
 
 impl QuotedName {
-    /// Builds the name from a prefix (`a/`, `b/`, or empty for renames), the project's path `base` in its repository,
-    /// and the file's path in the project.
+    /// Builds a name from a prefix (`a/`, `b/`, or empty for renames), the path `base` of the project in its
+    /// repository, and the path of the file in the project.
     pub(super) fn after(prefix: &str, base: &[u8], path: &ProjectPath) -> Self {
         Self([prefix.as_bytes(), base, path.as_bytes()].concat())
     }

@@ -5,7 +5,7 @@ use super::{Log, plan_request};
 use crate::journal::session::rebuild;
 use crate::journal::shown::{Reading, ShownLive, markdown, page, text};
 
-/// Returns the text without times, and without facts that depend on them.
+/// Returns the text without times, and without facts that depend on times.
 fn stable(text: &str) -> String {
     let is_time = |word: &&str| word.len() == 8 && word.matches(':').count() == 2;
     let line = |line: &str| {
