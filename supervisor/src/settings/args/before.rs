@@ -1,21 +1,21 @@
-//! Moves flags that are written before their command, as in `bailiwick --base-url URL exec TASK`, behind the command.
+//! Moves flags that are written before a command behind the command, as in `bailiwick --base-url URL exec TASK`.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// Flags of every command, which clap accepts before and behind the command.
+/// Flags of every command. Clap itself accepts them before and behind the command.
 const EVERYWHERE: [&str; 1] = ["directory"];
 
-/// A flag on the command line before the command, with the words that belong to it.
+/// A flag that is written before the command, with the words that belong to the flag.
 struct EarlyFlag {
     name: String,
-    /// Range of the words in the command line.
+    /// Indexes of these words in the command line.
     words: std::ops::Range<usize>,
 }
 
 /// Moves the flags that are written before a command behind it. Fails for a flag that takes a value in one command and
-/// none in another, because it is unclear which words belong to the flag.
+/// none in another: the words that belong to it are unclear.
 pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let (mut command, mut end, mut at) = (root, None, 1);
     let mut flags: Vec<EarlyFlag> = Vec::new();
@@ -70,16 +70,16 @@ fn is_whole(word: &OsStr, name: &str) -> bool {
     word.len() > name.len()
 }
 
-/// The words that follow a flag.
+/// The words behind a flag that belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FlagWords {
     Nothing,
     Value,
-    /// One command expects a value for the flag, and another one does not.
+    /// The flag takes a value in one command, and none in another.
     Unclear,
 }
 
-/// Returns what follows a flag in a command or its subcommands; `None` if none of them has the flag.
+/// Returns what belongs to a flag in a command and its subcommands; `None` if none of them has the flag.
 fn takes_value(command: &Command, name: &str) -> Option<FlagWords> {
     let own = argument(command, name)
         .map(|arg| if arg.get_action().takes_values() { FlagWords::Value } else { FlagWords::Nothing });

@@ -37,8 +37,8 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// Returns the settings from the flags of an `exec` with a task, with the default mode too: a project can only narrow
-/// it.
+/// Returns the settings from the flags of an `exec` with a task. Always sets the mode, so that a project can only
+/// narrow it.
 pub(crate) fn of_task(args: &ExecArgs) -> Layer {
     let mode = ApprovalMode::from(args.mode).as_str().to_owned();
     of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
@@ -57,7 +57,7 @@ pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
         .with("limits.timeout_s", args.timeout.map(Value::Time), ConfigOrigin::Flag("--timeout"))
 }
 
-/// Returns the settings from the flags of `batch` for the model. Each run gets the other flags.
+/// Returns the settings from the flags of `batch` that are about the model. The runs get the other flags themselves.
 pub(crate) fn of_batch(args: &BatchRunsArgs) -> Layer {
     with_model(Layer::default(), &args.model)
 }

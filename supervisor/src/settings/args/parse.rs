@@ -1,4 +1,4 @@
-//! Parses the command line, and finds mistakes that clap does not know.
+//! Parses the command line, and finds mistakes that clap does not detect.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use protocol::shell_word::shell_word;
 use super::before::reordered;
 use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs, SessionsCommand, TuiArgs};
 
-/// Id of the flag `-C`, which clap accepts before and behind a command.
+/// Id of the flag `-C`, which is accepted before and behind a command.
 const DIRECTORY: &str = "directory";
 
-/// Commands that do not work in a project.
+/// Commands without a project, which therefore have no `-C`.
 const WITHOUT_PROJECT: [&str; 6] = ["acp", "batch", "relay", "serve", "demo", "debug"];
 
 /// Minimum similarity, from 0 to 1, at which a word counts as a misspelt command.
@@ -49,7 +49,7 @@ pub(super) fn command() -> Command {
     with_negative_values(WITHOUT_PROJECT.into_iter().fold(Cli::command(), hide))
 }
 
-/// Accepts negative numbers as values of flags, so that each flag explains itself why it takes none.
+/// Makes flags accept negative numbers as values. The parser of each flag then rejects them with its own explanation.
 fn with_negative_values(command: Command) -> Command {
     let of_flag = |arg: Arg| {
         let takes_value = arg.get_action().takes_values() && !arg.is_positional();
@@ -63,8 +63,7 @@ fn names_project(matches: &ArgMatches) -> bool {
     is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
 }
 
-/// Removes the default project from commands for a session, which has its own project, and from `sessions prune`, which
-/// covers every project.
+/// Removes the default project from commands that need none: a session has its own, and `sessions prune` covers all.
 fn forget_project(command: &mut Sub) {
     match command {
         Sub::Resume(ResumeArgs { directory, .. })
@@ -82,8 +81,8 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the error for a task or flag before a command that does not take it, because it would be lost. `None`
-/// without one.
+/// Returns the error for a task or flag before a command that does not take it and would lose it. `None` if all words
+/// fit.
 fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let (name, rest) = matches.subcommand()?;
     let own = command.get_arguments().find(|arg| {
@@ -109,7 +108,7 @@ fn without_project(matches: &ArgMatches) -> Option<String> {
         .then(|| format!("the command {name} uses no project: leave out -C"))
 }
 
-/// Returns the error for a task of one word without `--`. It is probably a misspelt command, and would cost money.
+/// Returns the error for a task of one word without `--`: it is probably a misspelt command, and would cost money.
 fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<String> {
     let word = tui.prompt.as_deref().filter(|task| !task.contains(char::is_whitespace))?;
     if line.iter().any(|argument| argument == "--") {
@@ -119,7 +118,7 @@ fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<Str
     Some(format!("no command {word:?}\n  hint: {meant}to send this word as a task: bailiwick -- {word}"))
 }
 
-/// Returns the error for words that begin with no command: a misspelt command, or a task without quotes.
+/// Returns the error for words of which the first is no command: it is misspelt, or they are a task without quotes.
 fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<String> {
     let words: Option<Vec<_>> = line.iter().skip(1).map(|word| word.to_str()).collect();
     let words = words.filter(|words| words.iter().all(|word| !word.starts_with('-')))?;

@@ -55,7 +55,7 @@ fn parsed(words: &[(String, bool)]) -> Result<Option<Cli>, ErrorKind> {
     }
 }
 
-/// Returns the commands in the messages of a source file, without `bailiwick`. Each inserted value becomes `x`.
+/// Returns the commands in a source file's messages, without the word `bailiwick`. Each inserted value becomes `x`.
 fn in_messages(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -82,7 +82,7 @@ fn filled_in(text: &str) -> String {
     filled + rest
 }
 
-/// Returns the error if a sentence begins with a command that the parser rejects; `None` otherwise.
+/// Returns the error if a sentence begins with a command that the parser rejects.
 fn fault(sentence: &str) -> Option<String> {
     let mut words = words(sentence);
     for (word, _) in &mut words {

@@ -20,7 +20,7 @@ pub(crate) struct SandboxArgs {
     /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// A step of a batch, whose process this is: the command ends with it, and its caches end with the command
+    /// Process id of the batch that started this step; the command ends with it, and its caches end with the command
     #[arg(long, value_name = "PID", hide = true)]
     pub batch: Option<i32>,
     /// Command and its arguments

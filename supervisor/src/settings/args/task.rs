@@ -46,7 +46,7 @@ pub(crate) struct TuiArgs {
     /// The session to continue, from `resume`.
     #[arg(skip)]
     pub session: Option<String>,
-    /// True if it is continued in a copy, from `resume --fork`.
+    /// True if the session is continued in a copy, from `resume --fork`.
     #[arg(skip)]
     pub forks: bool,
 }
@@ -158,7 +158,7 @@ pub(crate) struct ExecArgs {
     /// Keep no copies of files for `bailiwick rewind`
     #[arg(long)]
     pub no_rewind: bool,
-    /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
+    /// Process id of the batch that started this run; the run ends with that process, and its caches end with the run
     #[arg(long, value_name = "PID", hide = true)]
     pub batch: Option<i32>,
     /// A task of its own kind
@@ -167,7 +167,7 @@ pub(crate) struct ExecArgs {
 }
 
 impl ExecArgs {
-    /// Returns the arguments of a command line without flags, for commands whose run is one of `exec`.
+    /// Returns the arguments of a command line without flags, for other commands that run as `exec` does.
     pub(crate) fn without_flags(directory: PathBuf, confinement: ConfinementArgs, model: ModelArgs) -> Self {
         Self {
             prompt: None,

@@ -29,7 +29,7 @@ use super::value::{Element, Value};
 pub struct Effective {
     /// The value in force of each key, in the order of [`KEYS`](super::KEYS).
     pub settled: Vec<Resolution>,
-    /// Settings of the project that are ignored, because they would add access.
+    /// Settings of the project's file that are ignored, because they would add access.
     pub ignored: Vec<Ignored>,
     /// Keys of the terminal UI that the person changed.
     pub bindings: Vec<Binding>,
@@ -147,7 +147,7 @@ impl Effective {
         }
     }
 
-    /// Returns how often a failed step of a plan is repeated.
+    /// Returns the number of times that a failed step of a plan is repeated.
     pub fn plan_retries(&self) -> u32 {
         self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
     }
@@ -156,7 +156,7 @@ impl Effective {
         Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
     }
 
-    /// Returns the model that is set under a key; `None` if none is set.
+    /// Returns the model that is set under the key `key`; `None` if none is set.
     pub fn model_of(&self, key: &str) -> Option<String> {
         self.text(key).map(str::to_owned)
     }
@@ -200,7 +200,7 @@ impl Effective {
         self.text("mouse") != Some("off")
     }
 
-    /// Returns the part of the model's context window that a session uses.
+    /// Returns the window of a session: the part of the model's context window that the session uses.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
     }
@@ -245,8 +245,8 @@ impl Effective {
         }
     }
 
-    /// Returns sentences about the commands and tools that run without a question in this project, each with the place
-    /// of its setting.
+    /// Returns one sentence for each command or tool that runs without a question in this project, with the place of
+    /// the setting that allows it.
     pub fn unasked(&self) -> Vec<String> {
         let prefixes = self.elements("approvals.preapproved").iter().map(|element| {
             let words: Vec<_> = element.words.iter().map(|word| word.to_string_lossy()).collect();
@@ -279,7 +279,7 @@ impl Effective {
         Keymap::new(&rebindings)
     }
 
-    /// Returns the person's settings for the model. Earlier ones have precedence.
+    /// Returns the person's settings for models. An earlier entry has precedence over a later one.
     pub fn of_model(&self) -> Vec<&ModelEntry> {
         self.said_of(self.model())
     }
@@ -304,13 +304,13 @@ impl Effective {
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
-    /// True if the model should think before it answers; `None` if no setting decides that.
+    /// True if the model should think before it answers, false if not; `None` if no setting decides that.
     pub fn thinking(&self) -> Option<bool> {
         Some(self.text("thinking")? == "on")
     }
 
-    /// Returns the time for which the provider caches the beginning of prompts. It is longer if a person `watches`,
-    /// because they may answer late.
+    /// Returns the time for which the provider caches the beginning of a prompt. The default is longer if a person
+    /// `watches`, because they may answer late.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {
             Some("1h") => CacheLifetime::OneHour,
@@ -331,7 +331,8 @@ impl Effective {
         }
     }
 
-    /// Returns how requests are repeated after errors. Waits may be longer if a person `watches` and can stop them.
+    /// Returns how requests are repeated after errors. Default waits are longer if a person `watches` and can stop
+    /// them.
     pub fn retries(&self, watches: bool) -> RetryPolicy {
         let preset = RetryPolicy::default();
         let longest = if watches { Duration::from_hours(1) } else { preset.longest_wait };

@@ -35,16 +35,16 @@ pub enum Kind {
     /// A time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)). Shorter times are stricter.
     Time,
     Switch,
-    /// `off`, or a list of hosts; by a flag also `on`. A network that another one includes is stricter.
+    /// `off`, or a list of hosts; a flag can also set `on`. A network is stricter than one that includes it.
     Network,
 }
 
-/// The power of a project's file over a key.
+/// The effect that a project's file may have on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectMay {
-    /// The file may add to the list, which restricts agents.
+    /// The file may add elements to the list. Each element restricts agents.
     Narrow,
-    /// The file may set a stricter value. A less strict one needs trust.
+    /// The file may set a stricter value. A less strict value needs the person's trust.
     Lower,
     IfTrusted,
     /// The file cannot set the key.
@@ -59,13 +59,13 @@ pub enum Preset {
     Off,
     NoNetwork,
     Empty,
-    /// No value. The text explains what that means.
+    /// No value. The text explains the behaviour without one.
     Unset(&'static str),
 }
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Maximum number of replies or tokens as a limit: the most that the smallest integer for it can store.
+/// Maximum value of a limit of replies or tokens: some of these limits are stored as `u32`.
 const MOST: u64 = u32::MAX as u64;
 
 pub(crate) const MODEL: &str = "claude-opus-5-5";

@@ -23,9 +23,9 @@ pub struct Layer {
     /// Keys of the terminal UI that are changed.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
-    /// The described roles of sub-agents.
+    /// The roles of sub-agents that this source describes.
     pub roles: Vec<RoleEntry>,
-    /// MCP servers. In a project's file they are proposals.
+    /// MCP servers. Those in a project's file are only proposals.
     pub mcp: Vec<McpServer>,
     /// Lines of a project's file that are always ignored, because they could only add access.
     pub void: Vec<Void>,
@@ -89,7 +89,7 @@ impl Layer {
         self.settings.insert(key.name, Setting { value, origin });
     }
 
-    /// Combines this layer with `over`, which has precedence. Single values are replaced, and lists are joined.
+    /// Adds the settings of `over`, which has precedence: its values replace those of this layer, and lists are joined.
     #[must_use]
     pub(super) fn under(mut self, over: Self) -> Self {
         for (name, mut setting) in over.settings {
@@ -104,7 +104,7 @@ impl Layer {
         self
     }
 
-    /// Sets a key by name.
+    /// Sets the key with this name. Without a value, changes nothing.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<Value>, origin: ConfigOrigin) -> Self {
         if let (Some(key), Some(value)) = (Key::named(name), value) {
@@ -120,7 +120,7 @@ impl Layer {
         layer
     }
 
-    /// Sets a list of single words.
+    /// Sets a list in which each element is one word. An empty list changes nothing.
     #[must_use]
     pub fn with_list<T: Into<OsString>>(
         self,

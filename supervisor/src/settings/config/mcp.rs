@@ -1,4 +1,4 @@
-//! Tables `[mcp.NAME]`: MCP servers. The person's servers may be started. Those of a project are proposals.
+//! Tables `[mcp.NAME]`: MCP servers. The person's own may be started. Those in a project's file are proposals.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) const MOST_SERVERS: usize = 64;
 
 const LONGEST_NAME: usize = 32;
 
-/// Maximum number of elements of a list, and bytes of one of them.
+/// Maximum number of elements of a list, and maximum number of bytes of one element.
 const MOST: usize = 200;
 const LONGEST: usize = 4096;
 
@@ -28,14 +28,14 @@ pub struct McpServer {
     pub args: Vec<String>,
     /// Names of the environment variables that the server receives.
     pub env: Vec<String>,
-    /// Paths that the server may read in addition to the system's, as written.
+    /// Paths that the server may read besides those of the system, in the form in which they were written.
     pub read: Vec<String>,
     pub write: Vec<String>,
     pub net: Network,
     /// Tools that agents are offered; `None` offers all.
     pub offer: Option<Vec<String>>,
     pub enabled: bool,
-    /// Tools that run without a question in this project, from the project's table.
+    /// Tools that run without a question in this project, as the project's table in the person's file says.
     pub always: Vec<ToolGrant>,
     /// Tools that run without a question in this run, from a flag.
     pub unasked: Vec<String>,
@@ -106,8 +106,8 @@ impl McpServer {
         Ok(())
     }
 
-    /// Adds the names of environment variables from a JSON file. Their values stay there. Returns sentences about the
-    /// parts that are left out.
+    /// Adds the names of environment variables from a JSON file. Does not read their values. Returns sentences about
+    /// the parts that are left out.
     pub(super) fn take_variables<'a>(
         &mut self,
         given: impl Iterator<Item = (&'a String, &'a Json)>,
@@ -131,13 +131,13 @@ impl McpServer {
         left_out
     }
 
-    /// True if a tool with this digest of its definition runs without a question in this project or this run.
+    /// True if a tool with this definition (a digest) runs without a question in this project or this run.
     pub fn is_unasked(&self, tool: &str, definition: &str) -> bool {
         self.unasked.iter().any(|unasked| unasked == tool)
             || self.always.iter().any(|grant| grant.tool == tool && grant.definition == definition)
     }
 
-    /// Returns the command in words, for display.
+    /// Returns the program and its arguments, for display.
     pub fn command_line(&self) -> Vec<&str> {
         std::iter::once(&self.command).chain(&self.args).map(String::as_str).collect()
     }
@@ -167,7 +167,7 @@ impl std::fmt::Display for ToolName {
     }
 }
 
-/// Approval of a tool that runs without a question while its definition is unchanged.
+/// The approval of a tool to run without a question. It is valid while the tool's definition is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolGrant {
     pub server: String,
@@ -196,7 +196,7 @@ impl std::fmt::Display for ToolGrant {
     }
 }
 
-/// Returns the error for a server that listens at an address instead of being started.
+/// Returns the error for a server that is named by an address. Only servers that can be started are supported.
 pub fn no_address(name: &str, url: &str) -> String {
     let host =
         url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default();
@@ -248,7 +248,7 @@ fn is_path(path: &str) -> bool {
 /// File of a project in which other programs store their MCP servers.
 pub(super) const FOREIGN_SERVERS: &str = ".mcp.json";
 
-/// An MCP server that a project proposes. It is not started before the person has accepted it.
+/// An MCP server that a project proposes. It is started only after the person has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpProposal {
     pub server: McpServer,

@@ -23,7 +23,7 @@ use super::trust::FileDigest;
 /// Maximum size in bytes of the file.
 const MOST: usize = 1 << 20;
 
-/// Keys of the JSON file besides the table of servers.
+/// Keys of the JSON file: one that is ignored, and the one of the table of servers.
 const SCHEMA: &str = "$schema";
 const SERVERS: &str = "mcpServers";
 
@@ -67,8 +67,8 @@ fn lines(file: &Path, faults: &[String]) -> String {
 
 impl McpFile {
     /// Reads a file as TOML if its name ends in `.toml`, and otherwise as JSON. Symbolic links are followed, because
-    /// the person names the file. Fails if the settings have a server of the same name. Tools that run without a
-    /// question in this project do so here too: their approval is for one command and one definition.
+    /// the person names the file. Fails if the settings have a server of the same name. The project's approvals of
+    /// tools to run without a question apply to these servers too, because each is for one definition.
     pub fn read(path: &Path, settings: &Effective) -> Result<Self, McpFileError> {
         let unreadable = |source| McpFileError::Unreadable { file: path.to_owned(), source };
         // The opening of a fifo would wait for a writer.
@@ -143,7 +143,7 @@ fn of_json(path: &Path, text: &str) -> Result<(Vec<McpServer>, Vec<String>), Mcp
     if faults.is_empty() { Ok((found, left_out)) } else { Err(wrong(path, faults)) }
 }
 
-/// Reads the entry of one server, with the keys of a table `[mcp.NAME]`. `env` may have the form of other agents.
+/// Reads the entry of one server, with the keys of a table `[mcp.NAME]`. `env` may have the form that other agents use.
 fn server(name: &str, entry: &Json, origin: ConfigOrigin) -> Result<(McpServer, Vec<String>), String> {
     if !is_server_name(name) {
         return Err("a server's name has at most 32 letters, digits, `-` and `_`, and no `__`".to_owned());
@@ -170,7 +170,7 @@ fn server(name: &str, entry: &Json, origin: ConfigOrigin) -> Result<(McpServer, 
     Ok((server, left_out))
 }
 
-/// Converts a JSON value to a TOML item; `Item::None` for a form that no key has.
+/// Converts a JSON value to a TOML item; `Item::None` for a value that no key can have.
 fn item(json: &Json) -> Item {
     let value = match json {
         Json::String(text) => Some(Value::from(text.as_str())),
@@ -201,7 +201,7 @@ mod tests {
     use crate::settings::config::parse::{FileOwner, parse};
     use crate::settings::config::{Layer, Layers, merge};
 
-    /// Reads a file with this name and text. Errors call its path `FILE`.
+    /// Writes a file with this name and text, and reads it. In an error, `FILE` stands for its path.
     fn read(name: &str, text: impl AsRef<[u8]>) -> Result<McpFile, String> {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join(name);

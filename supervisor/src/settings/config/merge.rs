@@ -1,5 +1,5 @@
-//! Combines all layers. Precedence: flags, environment, the person's file, a trusted project's file. A project's
-//! stricter value always wins.
+//! Combines all layers. Precedence: flags, environment, the person's file, a trusted project's file. A stricter value
+//! in a project's file always wins.
 
 use super::effective::Effective;
 use super::keys::{KEYS, Key, ProjectMay};
@@ -33,7 +33,7 @@ pub fn merge(layers: Layers<'_>) -> Effective {
 }
 
 impl<'a> Layers<'a> {
-    /// Returns the person's layers, the one with precedence first.
+    /// Returns the person's layers in descending precedence.
     fn of_user(&self) -> [&'a Layer; 3] {
         [self.flags, self.environment, self.user]
     }
@@ -45,7 +45,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Joins the elements of a list from all layers. Adds those of an untrusted project to `ignored`.
+    /// Joins the elements of a list from all layers. Those of an untrusted project are added to `ignored` instead.
     fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         let mut elements: Vec<Element> = Vec::new();
         let is_new =
@@ -74,7 +74,7 @@ impl<'a> Layers<'a> {
         Resolution { key, value: Some(Value::List(elements)), origin }
     }
 
-    /// Returns a single value: the one with precedence, unless the project's value is stricter.
+    /// Returns the value of a key that is no list: the one with precedence, unless the project's value is stricter.
     fn single(&self, key: &'static Key, preset: Option<Value>, ignored: &mut Vec<Ignored>) -> Resolution {
         let said = self.of_user().into_iter().find_map(|layer| layer.get(key));
         let settled = |Setting { value, origin }: &Setting| Resolution {
@@ -107,7 +107,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// True if the project's value is stricter. Any limit is stricter than none.
+/// True if the project's value is stricter than `without`, the person's value. Any limit is stricter than none.
 fn narrows(key: &Key, project: &Setting, without: Option<&Value>) -> bool {
     without.is_none_or(|value| project.value.width(key.kind) < value.width(key.kind))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A position in a file. Lines and columns count from 1, columns in characters.
+/// A position in a file. Lines and columns count from 1. Columns are counted in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
     /// Path of the file, as it is shown to the person.

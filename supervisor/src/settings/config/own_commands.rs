@@ -16,7 +16,7 @@ use crate::process::directories::Directories;
 /// Directory of the person's commands, below the configuration directory.
 const OWN: &str = "commands";
 
-/// Directories that lead to a project's commands, the second inside the first.
+/// Directories that lead to a project's commands. The second is inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "commands"];
 
 /// Maximum size in bytes of a command's file.
@@ -46,7 +46,7 @@ pub(super) struct CommandFile {
 #[derive(Debug, Default)]
 pub(super) struct CommandFiles {
     pub(super) files: Vec<CommandFile>,
-    /// The reason why some or all files of the directory are ignored; `None` otherwise.
+    /// The reason why some or all files of the directory are ignored; `None` if all are read.
     pub(super) ignored: Option<String>,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads the commands of a project. `project` is its canonical path. Symbolic links are not followed. Unreadable files
-/// are reported and ignored.
+/// Reads the commands of a project. `project` is its canonical path. Does not follow symbolic links. Reports and
+/// ignores unreadable files.
 pub(super) fn of_project(project: &Path) -> CommandFiles {
     let Ok(mut directory) = beneath::open_root(project) else { return CommandFiles::default() };
     for name in DIRECTORIES {

@@ -1,5 +1,5 @@
 //! Adds approvals to a project's table in the person's file: beginnings of commands, and tools of MCP servers. The rest
-//! of the file stays byte for byte.
+//! of the file stays the same, byte for byte.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::taken_grants::without;
 use super::user_tables::{TableError, is_head, quoted, read, replace};
 use super::value::Value;
 
-/// A list of approvals in the table of a project.
+/// A list of approvals in a project's table in the person's file.
 #[derive(Clone, Copy, Debug)]
 struct ApprovalList {
     name: &'static str,
-    /// Writes one element in TOML.
+    /// Returns one element as TOML.
     element: fn(&[String]) -> String,
 }
 
 const PREAPPROVED: ApprovalList = ApprovalList { name: "preapproved", element: list_of_words };
 const TOOLS: ApprovalList = ApprovalList { name: "tools", element: one_word };
 
-/// Adds beginnings of commands to the table of a project, except for those that it already has.
+/// Adds beginnings of commands to a project's table, except for those that the table already has.
 pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> Result<(), TableError> {
     let text = read(file)?;
     let whole = PREAPPROVED.with(&text, file, project, prefixes).ok_or_else(|| failed(file, project))?;
@@ -51,8 +51,8 @@ fn failed(file: &Path, project: &Path) -> TableError {
 }
 
 impl ApprovalList {
-    /// Returns the text with these elements added, except for those that the project already has. `None` if nothing can
-    /// be added safely.
+    /// Returns the text with these elements added, except for those that the project's table already has. `None` if
+    /// they cannot be added without another change.
     fn with(self, text: &str, file: &Path, project: &Path, elements: &[Vec<String>]) -> Option<String> {
         let mut wanted = self.elements(text, file, project)?;
         let mut new: Vec<Vec<String>> = Vec::new();
@@ -95,7 +95,7 @@ impl ApprovalList {
         Some(elements.map(|element| element.words.iter().map(text).collect()).collect())
     }
 
-    /// Returns the text with the elements added at the end of the project's list; `None` if it has no such list.
+    /// Returns the text with elements added at the end of the project's list; `None` if the text has no such list.
     fn in_its_list(self, text: &str, project: &Path, list: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         let projects = document.get("project")?.as_table_like()?;
@@ -147,7 +147,7 @@ fn is_of(name: Option<&str>, project: &Path) -> bool {
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
 }
 
-/// Returns the head of a table without the comment that may follow.
+/// Returns the head of a table without a comment behind it.
 fn head(line: &str) -> &str {
     let end = line.find("] #").map_or(line.len(), |at| at + 1);
     line.get(..end).unwrap_or(line).trim()

@@ -58,7 +58,7 @@ impl ProjectFile {
     }
 }
 
-/// Returns the MCP servers that the project's file and the file of other programs propose.
+/// Returns the MCP servers that the project proposes: in its settings file, and in the file of other programs.
 fn proposals(
     layer: &Layer,
     foreign: Result<Option<Vec<u8>>, SettingsError>,

@@ -1,5 +1,5 @@
 //! The roles in a project's `.bailiwick/agents/*.md`: untrusted files, opened below the project without following
-//! symbolic links. Each is ignored until the person has trusted exactly this file.
+//! symbolic links. Each file is ignored until the person has trusted exactly its content.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use nix::errno::Errno;
 
 use super::trust::FileDigest;
 
-/// Directories that lead to the roles, the second inside the first.
+/// Directories that lead to a project's roles. The second is inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "agents"];
 
 /// Maximum size in bytes of a role's file.
@@ -32,7 +32,7 @@ pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads the roles of a project. `project` is its canonical path. Unreadable files are reported and ignored.
+/// Reads the roles of a project. `project` is its canonical path. Reports and ignores unreadable files.
 pub(super) fn read(project: &Path) -> Vec<RoleFile> {
     let Ok(mut directory) = beneath::open_root(project) else { return Vec::new() };
     for name in DIRECTORIES {

@@ -9,7 +9,7 @@ pub struct Resolution {
     pub key: &'static Key,
     /// The value; `None` if nothing sets the key and it has no default.
     pub value: Option<Value>,
-    /// Origin of the value. The elements of a list have their own.
+    /// Origin of the value. If the value is a list, its elements have their own origins.
     pub origin: ConfigOrigin,
 }
 

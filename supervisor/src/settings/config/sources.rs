@@ -24,11 +24,11 @@ const NAMED: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Sources {
     user: UserFile,
-    /// The project's file; `None` if the project is no directory, which other code reports.
+    /// The project's file; `None` if the project is no directory. Other code reports that error.
     project: Option<ProjectFile>,
     trust: Trust,
     trusted: bool,
-    /// Roles of the project. The bool is true if the role's file is trusted.
+    /// Roles of the project. The bool is true if the person trusts the role's file.
     roles: Vec<(RoleFile, bool)>,
     commands: Commands,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Sources {
 struct Commands {
     own: CommandFiles,
     of_project: CommandFiles,
-    /// True for each of the project's files that is trusted, in the order of the files.
+    /// For each of the project's files, in the same order: true if the person trusts it.
     trusted: Vec<bool>,
 }
 
@@ -65,7 +65,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Finds out which roles and commands of the project are trusted.
+    /// Determines which roles and commands of the project the person trusts.
     fn judge_files(&mut self) {
         let Some(project) = self.project().map(Path::to_owned) else { return };
         for (file, trusted) in &mut self.roles {
@@ -79,8 +79,8 @@ impl Sources {
         self.commands.trusted = self.commands.of_project.files.iter().map(is_given).collect();
     }
 
-    /// Returns the settings in force with these flags. A base URL in the person's file belongs to the provider in that
-    /// file, and is not used with another one.
+    /// Returns the settings in force with these flags. A base URL in the person's file is used only with the provider
+    /// that the same file names.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
         let none = Layer::default();
         let of_file = self.merged(&none, &none, &self.user.layer).provider();
@@ -126,7 +126,7 @@ impl Sources {
         }
     }
 
-    /// Returns the files of commands, the person's first. For a project's file, the bool is true if it is trusted.
+    /// Returns the files of commands: the person's with `None`, then the project's, each with true if it is trusted.
     fn command_files(&self) -> impl Iterator<Item = (&CommandFile, Option<bool>)> {
         let Commands { own, of_project, trusted } = &self.commands;
         let own = own.files.iter().map(|file| (file, None));
@@ -145,7 +145,7 @@ impl Sources {
         }
     }
 
-    /// Returns the question about trust; `None` if the project's files are trusted or would add no access.
+    /// Returns the question about trust in the project's files; `None` if they are trusted or would add no access.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
@@ -165,7 +165,7 @@ impl Sources {
         Some(question).filter(|question| !question.lines.is_empty())
     }
 
-    /// Trusts exactly the files of the question, as they were read. Call only after a person's answer.
+    /// Records trust in exactly the files of the question, as they were read. Call only after the person has agreed.
     pub(crate) fn trust(&mut self, question: &TrustQuestion) -> Result<(), TrustError> {
         for (place, digest) in &question.files {
             self.trust.remember(place, digest)?;

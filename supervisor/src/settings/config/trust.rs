@@ -1,5 +1,5 @@
-//! Trust in a project's files. The person gives it in answer to a question that lists the settings of the files. It is
-//! valid only for this project path and these bytes.
+//! Trust in a project's files. The person gives it in answer to a question that lists the settings of the files. The
+//! trust is valid only for this project path and these bytes.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -19,7 +19,7 @@ use super::project_file::ProjectFile;
 use super::{own_commands, project_roles};
 use crate::process::directories::Directories;
 
-/// Maximum size in bytes of a record, which has a path of at most 4096 bytes as JSON.
+/// Maximum size in bytes of a record. A record has a path of at most 4096 bytes as JSON.
 const MOST: u64 = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub struct TrustQuestion {
     pub project: PathBuf,
     /// The settings that the files would enable, one on each line. Terminal controls are escaped.
     pub lines: Vec<String>,
-    /// The files as they were read. The settings file is listed with the path of the project itself.
+    /// The files as they were read, each with its path. For the settings file, the path is that of the project itself.
     pub(super) files: Vec<(PathBuf, FileDigest)>,
 }
 
@@ -59,7 +59,7 @@ impl TrustQuestion {
 
     /// Returns the question about a project's settings file; `None` if it would add no access.
     ///
-    /// Settings that the person's own settings override now are included, because the trust remains if those change.
+    /// Includes settings that the person's own settings override now: the trust stays valid when those change.
     pub fn about(file: &ProjectFile) -> Option<Self> {
         let nothing = Layer::default();
         let alone = Layers {
@@ -102,14 +102,14 @@ impl Trust {
         Self { place: directories.state.join("trust") }
     }
 
-    /// True if the person trusts this file of this project. False also if the store is unreadable or others could have
+    /// True if the person trusts this file of this project. False if the store is unreadable, or if others could have
     /// written it.
     pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
         let expected = TrustRecord { project: project.into(), digest: digest.clone() };
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))
     }
 
-    /// Stores the trust in this file of this project. It replaces an earlier one.
+    /// Stores the trust in this settings file of this project. It replaces the trust in an earlier version of the file.
     pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
         let record = TrustRecord { project: project.into(), digest: digest.clone() };
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))

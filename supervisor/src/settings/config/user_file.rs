@@ -31,7 +31,7 @@ pub struct UserFile {
 }
 
 impl UserFile {
-    /// Reads both files. The settings for `project` are included if it is given. A missing file counts as empty.
+    /// Reads both files. If `project` is given, includes the settings for it. A missing file counts as empty.
     pub fn read(directories: &Directories, project: Option<&Path>) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
         let (mut layer, for_projects) = match own_text(&path, directories, MOST)? {
@@ -80,7 +80,7 @@ pub(super) fn own_text(
     super::parse::text(text, path, most).map(Some)
 }
 
-/// Fails if anybody but the person and root can change or replace the file.
+/// Fails if anyone but the person and root can change or replace the file.
 fn check(path: &Path, meta: &Metadata) -> Result<(), SettingsError> {
     let path = path.to_owned();
     let owner = meta.uid();

@@ -1,4 +1,4 @@
-//! Changes the tables of MCP servers in the person's file. The rest of the file stays byte for byte.
+//! Changes the tables of MCP servers in the person's file. The rest of the file stays the same, byte for byte.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub enum TableError {
     Project(String, String),
 }
 
-/// Writes the table of a server, in place of an existing one.
+/// Writes the table of a server. Replaces an existing one.
 pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     let text = read(file)?;
     let mut text = without(&text, file, &server.name)?;
@@ -40,7 +40,7 @@ pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     replace(file, &text)
 }
 
-/// Removes the table of a server together with the approvals of its tools. Returns these approvals.
+/// Removes the table of a server, and the approvals of its tools. Returns the removed approvals.
 pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, TableError> {
     let text = read(file)?;
     let failed = || TableError::Form(name.to_owned(), file.display().to_string());
@@ -83,7 +83,7 @@ pub(super) fn replace(file: &Path, text: &str) -> Result<(), TableError> {
     write().map_err(failed)
 }
 
-/// Returns the text without the table of a server. Fails if more would be removed.
+/// Returns the text without the table of a server. Fails if this would remove more.
 fn without(text: &str, file: &Path, name: &str) -> Result<String, TableError> {
     let servers = |text: &str| parse_users(text, file).map(|(layer, _)| layer.mcp).unwrap_or_default();
     let plain = |server: &McpServer| table(server);

@@ -25,7 +25,7 @@ pub enum Value {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// Words of the element. Only beginnings of commands have more than one.
+    /// Words of the element. An element has several words only if it is the beginning of a command.
     pub words: Vec<OsString>,
     pub origin: ConfigOrigin,
 }
@@ -60,7 +60,7 @@ pub fn time_of(seconds: f64) -> Option<Duration> {
 }
 
 impl Value {
-    /// Returns the rank of the value in strictness. Lower values are stricter.
+    /// Returns a number for the strictness of the value. A lower number is stricter.
     pub(super) fn width(&self, kind: Kind) -> u64 {
         match (self, kind) {
             (Self::Text(word), Kind::Choice(words)) => {

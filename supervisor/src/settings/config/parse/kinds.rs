@@ -24,7 +24,7 @@ pub(super) struct BadValue {
     pub(super) expected: String,
 }
 
-/// Reads the value of a key at the byte offset `at`. `origin` converts an offset. Fails for another kind of value.
+/// Reads the value of a key. `at` is its byte offset, which `origin` converts. Fails for a value of another kind.
 pub(super) fn value(
     key: &Key,
     item: &Item,
@@ -60,7 +60,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
     }
 }
 
-/// Reads `off` or a list of hosts; `None` for another value. A file cannot turn the whole network on.
+/// Reads `off` or a list of hosts; `None` for another value. A settings file cannot turn the whole network on.
 fn hosts(item: &Item) -> Option<Network> {
     if let Some(word) = item.as_str() {
         return (word == "off").then_some(Network::Off);
@@ -74,7 +74,7 @@ fn hosts(item: &Item) -> Option<Network> {
     }
 }
 
-/// Reads a list; `None` if the value is no list, or too long. Fails if an element is invalid.
+/// Reads a list; `None` if the item is no list, or if it has too many elements. Fails if an element is invalid.
 fn list(
     kind: Kind,
     item: &Item,
@@ -114,13 +114,13 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     fits.then(|| vec![word.into()])
 }
 
-/// Reads an amount exactly as written; `None` if it is none. A float is read through its shortest text.
+/// Reads an amount; `None` if the item is none. The amount of a float is its shortest decimal form.
 fn amount(item: &Item) -> Option<Usd> {
     let number = item.as_integer().map(|number| number.to_string());
     number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()
 }
 
-/// Reads a number with or without a fraction; `None` for another item. All sensible whole numbers of seconds are exact.
+/// Reads a number of seconds, with or without a fraction; `None` for another item. Whole numbers below 2^53 are exact.
 #[expect(clippy::cast_precision_loss, reason = "what is not exact is far beyond what is accepted")]
 fn seconds(item: &Item) -> Option<f64> {
     item.as_float().or_else(|| item.as_integer().map(|number| number as f64))
@@ -136,7 +136,7 @@ fn is_address(text: &str) -> bool {
     rest.or(socket).is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
 }
 
-/// Describes the form of the values of a kind.
+/// Describes the form that values of a kind have.
 fn expected(kind: Kind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match kind {

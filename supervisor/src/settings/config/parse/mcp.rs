@@ -1,5 +1,5 @@
-//! Parses tables of MCP servers. In a project's file they are proposals, and a mistake in one does not make the file
-//! invalid.
+//! Parses tables of MCP servers. In a project's file these are proposals. A mistake in a proposal does not make that
+//! file invalid.
 
 use toml_edit::Item;
 

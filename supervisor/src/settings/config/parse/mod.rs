@@ -102,7 +102,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Reads the tables `[project."/path"]`. They may contain all keys, but no tables with free keys such as `models`.
+    /// Reads the tables `[project."/path"]`. They may contain all keys, but no tables with free names such as `models`.
     fn projects(&mut self, at: Option<usize>, item: &Item) {
         if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(PROJECT));
@@ -167,7 +167,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Ignores a line that could only add access. A mistake in an untrusted file must not prevent a session.
+    /// Records a line as ignored, because it could only add access. A mistake in an untrusted file prevents no session.
     fn void(&mut self, at: Option<usize>, why: String) {
         if self.layer.void.len() < MOST_PROBLEMS {
             let origin = self.origin(at.unwrap_or_default());
@@ -188,7 +188,7 @@ fn only_the_users(name: &str) -> String {
     format!("`{name}` is allowed only in your own config.toml")
 }
 
-/// Returns the error for an unknown name in a table for a single project.
+/// Returns the error for a name that is not allowed in a table for a single project.
 fn in_project(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     if full == PROJECT || full == mcp::NAME || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
@@ -198,12 +198,12 @@ fn in_project(prefix: &str, name: &str) -> String {
     unknown(prefix, name)
 }
 
-/// True if the item would turn the whole network on. That is reported and has no effect.
+/// True if the item would turn the whole network on. A settings file cannot do that; it is only reported.
 fn is_on(item: &Item) -> bool {
     item.as_str() == Some("on") || item.as_bool() == Some(true)
 }
 
-/// True if a table with this name contains keys.
+/// True if keys begin with this name and a dot, so that it is the name of a table.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
@@ -217,7 +217,7 @@ fn unknown(prefix: &str, name: &str) -> String {
     }
 }
 
-/// Returns the bytes of a file as text. Fails if they are more than `most`, or not UTF-8.
+/// Returns the bytes of a file as text. Fails if there are more than `most` bytes, or if they are not UTF-8.
 pub(super) fn text(bytes: Vec<u8>, file: &Path, most: usize) -> Result<String, SettingsError> {
     if bytes.len() > most {
         return Err(SettingsError::TooLarge { file: file.to_owned(), most });

@@ -9,8 +9,8 @@ const LIKE: f64 = 0.8;
 /// Maximum length in bytes of a name that is compared. All keys are shorter.
 const LONGEST: usize = 40;
 
-/// Returns the key or table that `name` in the table `prefix` probably means: the same name in another table, or a
-/// similar one in this table. `None` if there is none.
+/// Returns the key or table that `name` in the table `prefix` probably means: one of the same name in another table, or
+/// one of a similar name in this table. `None` if there is none.
 pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     if name.len() > LONGEST {
         return None;

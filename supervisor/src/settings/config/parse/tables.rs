@@ -1,4 +1,4 @@
-//! Parses the tables with free keys, which only the person's file may have: `keys`, `models`, and roles in `agents`.
+//! Parses the tables with free names, which only the person's file may have: `keys`, `models`, and roles in `agents`.
 
 use gate::roles::{MOST_ROLES, RoleDraft, RoleField};
 use model::provider::catalogue::{Entry, Pattern};
@@ -29,7 +29,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Returns the entries of a table with their byte offsets. Reports an item that is no table, and returns none.
+    /// Returns the entries of a table with their byte offsets. If the item is no table, reports that and returns none.
     pub(super) fn entries(
         &mut self,
         name: &str,
@@ -128,7 +128,7 @@ impl SettingsReader<'_> {
     }
 }
 
-/// True if this line causes the error: the line alone causes it too, or the error names the line's command.
+/// True if this line causes the error: the line causes it also alone, or the error names its command.
 fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     let Rebinding { mode, command, keys } = &binding.rebinding;
     match error {

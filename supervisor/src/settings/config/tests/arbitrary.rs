@@ -37,7 +37,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
     }
 }
 
-/// Returns a strategy for files that set some of the keys.
+/// Returns a strategy for files that each set some of the keys.
 fn file(whose: FileOwner) -> BoxedStrategy<String> {
     let may = move |key: &&crate::settings::config::Key| {
         whose == FileOwner::Users || key.project != ProjectMay::Never
@@ -49,7 +49,7 @@ fn file(whose: FileOwner) -> BoxedStrategy<String> {
     lines.collect::<Vec<_>>().prop_map(|lines| lines.into_iter().flatten().collect()).boxed()
 }
 
-/// Returns the access that settings give, with paths as written.
+/// Returns the access that settings give. Paths stay as they were written.
 fn rights(effective: &Effective) -> Rights {
     let paths = |elements: &[crate::settings::config::Element]| {
         elements.iter().map(|element| Path::new("/p").join(element.first()).into()).collect()
@@ -68,7 +68,7 @@ fn rights(effective: &Effective) -> Rights {
     .normalised()
 }
 
-/// Checks that `narrow` never gives more access than `wide`, and differs only in keys that restrict agents.
+/// Checks that `narrow` never gives more access than `wide`. They may differ only in keys that restrict agents.
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(
