@@ -1,6 +1,6 @@
-//! `bailiwick debug attempt`: attacks that need more than a shell. A confined command of the demo runs them.
+//! Attacks that need more than a shell (`bailiwick debug attempt`). A confined command of the demo runs them.
 //!
-//! Every attack is harmless if it succeeds, and then prints [`GOT_THROUGH`]. Nobody else uses the demo's terminal.
+//! An attack that succeeds does no harm, and prints [`GOT_THROUGH`]. Nobody else uses the terminal that it attacks.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ pub enum Attempt {
         path: String,
     },
     Mount,
-    /// Loads a kernel module of no bytes
+    /// Loads a kernel module that is empty
     Module,
 }
 
@@ -95,7 +95,7 @@ fn module() -> io::Result<()> {
     system::load_empty_module().or_else(|error| only_missing(error, libc::ENOEXEC))
 }
 
-/// Treats this error as success, because the kernel gives it only after it has permitted the call.
+/// Treats the error `errno` as success, because the kernel returns it only after it has permitted the call.
 fn only_missing(error: io::Error, errno: i32) -> io::Result<()> {
     if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }
 }

@@ -1,8 +1,8 @@
-//! Reads the picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a program of the desktop reads it.
+//! Reads the picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a desktop program does that.
 //!
 //! Only a key of the person starts the program. Program and arguments are fixed. The program is searched in absolute
-//! directories of `PATH` outside of the project, since an agent may write in the project. It starts in `/` with few
-//! variables, and its output is limited in size and time. The output is checked like a file of `:image`.
+//! directories of `PATH` outside of the project, since an agent may write in the project. The program starts in `/`
+//! with few environment variables. Its output is limited in size and time, and checked like a file of `:image`.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access};
 
-/// Longest time that all programs together may take.
+/// Time limit for all programs together.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time between two checks of a program that has closed its output.
+/// Time between two checks if a program has ended after it closed its output.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Requested formats in order. Desktops also offer pictures of other formats as PNG.
+/// Requested formats, in order of preference. Desktops offer pictures of other formats as PNG too.
 const FORMATS: [&str; 2] = ["image/png", "image/jpeg"];
 
 /// Environment variables that a program receives.
@@ -30,9 +30,9 @@ const VARIABLES: [&str; 7] =
 
 struct ClipboardProgram {
     name: &'static str,
-    /// Environment variable that the program's desktop sets.
+    /// Environment variable that is set on a desktop to which this program belongs.
     desktop: &'static str,
-    /// Arguments before and after the format.
+    /// Arguments before and behind the name of the format.
     arguments: (&'static [&'static str], &'static [&'static str]),
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum ClipboardError {
     Failed { name: &'static str, source: io::Error },
 }
 
-/// Returns the bytes of the picture in the clipboard: at most `most` bytes, and one more if it is larger.
+/// Returns the bytes of the picture in the clipboard. Returns only the first `most + 1` bytes of a larger picture.
 pub(crate) fn picture(project: &Path, most: usize) -> Result<Vec<u8>, ClipboardError> {
     read(&|name| std::env::var_os(name), project, most)
 }
@@ -105,14 +105,14 @@ fn read(
     Err(ClipboardError::NoPicture)
 }
 
-/// Returns the path of the program; `None` if it is missing. Skips relative directories and those in the project.
+/// Returns the path of the program; `None` if it is missing. Skips relative directories and directories in the project.
 fn find(name: &str, path: &OsString, project: &Path) -> Option<PathBuf> {
     let directories = std::env::split_paths(path).filter(|directory| directory.is_absolute());
     let mut files = directories.filter_map(|directory| directory.join(name).canonicalize().ok());
     files.find(|file| !file.starts_with(project) && file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Returns the output of a program, at most one byte more than `most`: empty if it fails, `None` if it is too slow.
+/// Returns at most `most + 1` bytes of a program's output; nothing if it fails, and `None` if it is too slow.
 fn output(child: &mut Child, deadline: Instant, most: usize) -> io::Result<Option<Vec<u8>>> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(None) };
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 64 << 10]);

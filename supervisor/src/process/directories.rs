@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Bailiwick's three directories. They are hidden from workers, except for the caches of a worker's own project.
+/// Bailiwick's three directories. Workers cannot read them, except for the caches of their own project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
     /// Settings, and a key file for each provider.
@@ -14,7 +14,7 @@ pub struct Directories {
     /// Everything that must be kept: session logs, plans, checkpoints, the protected files' baselines, files moved
     /// aside, and locks and sockets of running sessions.
     pub state: PathBuf,
-    /// Data that can be produced again. The caches of each project belong to the project's agents.
+    /// Data that can be made again. Each project has its own caches, which its agents may write.
     pub cache: PathBuf,
 }
 
@@ -25,7 +25,7 @@ pub enum DirectoriesError {
         "neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"
     )]
     NoHome,
-    /// `BAILIWICK_HOME` is relative, and would mean another directory in each working directory.
+    /// `BAILIWICK_HOME` is relative: it would name another directory in each working directory.
     #[error(
         "BAILIWICK_HOME is {0:?}, which is not an absolute path\n  hint: set it to the absolute path of a \
          directory of your own"
@@ -68,7 +68,7 @@ impl Directories {
         Self::from_environment(|name| std::env::var_os(name))
     }
 
-    /// Returns the environment variable that decided about the location of `place`; `None` for a default location.
+    /// Returns the environment variable that determines the location of `place`; `None` for a default location.
     pub fn chosen_by(&self, place: &Path, get: impl Fn(&str) -> Option<OsString>) -> Option<&'static str> {
         let is_set = |name: &&str| get(name).is_some_and(|value| Path::new(&value).is_absolute());
         let own = [
@@ -94,7 +94,7 @@ impl Directories {
         self.state.join("plans")
     }
 
-    /// Returns the directory of the locks for private temp directories.
+    /// Returns the directory of the locks that protect private temporary directories in use.
     pub fn locks(&self) -> PathBuf {
         self.state.join("temps")
     }
@@ -104,12 +104,12 @@ impl Directories {
         self.state.join("live")
     }
 
-    /// Returns the directory for files that were moved out of git directories because the host would act on them.
+    /// Returns the directory for files that were moved out of git directories, because the host would act on them.
     pub fn aside(&self) -> PathBuf {
         self.state.join("moved-aside")
     }
 
-    /// Returns the directory for the original states of the protected files while a session may change them.
+    /// Returns the directory for the original states of protected files, kept while a session may change these files.
     pub fn baselines(&self) -> PathBuf {
         self.state.join("baselines")
     }

@@ -1,5 +1,5 @@
-//! The person's editor for a plan or a message. It gets a copy between two guard comments, because editors obey certain
-//! lines at the ends of a file.
+//! The person's editor for a plan or a message. The editor gets a copy between two guard comments, because editors obey
+//! certain lines at the beginning and end of a file.
 //!
 //! Vim obeys modelines in the first and last five lines. Emacs obeys a `-*-` line in the first two lines, and a `Local
 //! Variables:` list after the last form feed or in the last 3000 characters. A model wrote the plan, so its copy begins
@@ -19,7 +19,7 @@ const TOP: &str =
 /// Guard comment after the text.
 const BOTTOM: &str = "\n\u{c}\n<!-- The text ends above this comment.\n\n\n\n\n\n\n\n\n\n-->\n";
 
-/// Words that make editors obey a line.
+/// Words of which a line must contain one, so that an editor obeys it.
 const OBEYED: &[&str] = &["vi:", "vim", "ex:", "-*-", "local variables:"];
 
 const USUAL: &str = "vi";
@@ -43,7 +43,7 @@ impl fmt::Display for Edits {
 }
 
 impl Edits {
-    /// Returns the file name of the copy. The text of a file has no extension for Markdown.
+    /// Returns the file name of the copy. The extension is that of Markdown, except for the text of a file.
     fn copy(self) -> String {
         let ending = if self == Self::Change { "txt" } else { "md" };
         format!("{self}.{ending}")
@@ -97,7 +97,7 @@ fn guarded(markdown: &str) -> String {
     format!("{TOP}{markdown}{BOTTOM}")
 }
 
-/// Returns the text between the guard comments; `None` if they were changed. The last line end may be missing.
+/// Returns the text between the guard comments; `None` if they were changed. The copy's last line end may be missing.
 fn unguarded(text: &str) -> Option<&str> {
     let text = text.strip_prefix(TOP)?;
     text.strip_suffix(BOTTOM).or_else(|| text.strip_suffix(BOTTOM.trim_end()))
@@ -111,12 +111,12 @@ mod tests {
 
     use super::*;
 
-    /// Returns the directory in an error message, where the person's text is kept.
+    /// Returns the directory of the file that an error message names at its end. It has the person's text.
     fn kept(error: &str) -> PathBuf {
         Path::new(error.rsplit_once(' ').unwrap().1).parent().unwrap().to_owned()
     }
 
-    /// Returns the lines that an editor may obey.
+    /// Returns the lines at the beginning and end that an editor may obey.
     fn obeyed(text: &str) -> String {
         let lines: Vec<_> = text.split('\n').collect();
         let first = lines.iter().take(5);

@@ -1,4 +1,4 @@
-//! The exit codes. They are a contract with scripts, and each has a name.
+//! The exit codes, each with a name. Scripts rely on them.
 
 use std::io;
 use std::process::ExitCode;
@@ -21,9 +21,9 @@ pub enum Exit {
     NoSandbox,
     /// The provider failed after retries: bad key, no network, overloaded.
     Provider,
-    /// The log of a session is unchanged, but its events contradict each other.
+    /// The log of a session was not changed afterwards, but its events contradict each other.
     Finding,
-    /// A review has findings that are severe enough.
+    /// A review has findings of at least the severity of `--fail-on`.
     Findings,
     Interrupted,
     Terminated,
@@ -104,8 +104,8 @@ Exit status:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)";
 
-/// Returns the exit status of a command that printed something. If the reader closed the pipe, that is no failure. Any
-/// other error is reported.
+/// Returns the exit status of a command that printed something. A reader that closed the pipe is no failure. Reports
+/// any other error.
 pub(crate) fn printed(printed: io::Result<()>, exit: Exit) -> Exit {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 const USUAL: &str = "less -R";
 
-/// Options of `less` if the environment has none: leave a short text on the screen, and show colours.
+/// Options for `less` if `$LESS` is not set: leave a short text on the screen, and show colours.
 const LESS: &str = "FRX";
 
-/// Exit status of a shell that did not find the program (`sh(1p)`).
+/// Exit status of a shell that did not find the named program (`sh(1p)`).
 const NOT_FOUND: i32 = 127;
 
 /// Shows a text without terminal controls in the person's pager. If the pager is `cat` or cannot be started, the text
@@ -38,7 +38,7 @@ fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
     Ok(child.wait()?.code() != Some(NOT_FOUND))
 }
 
-/// Writes to standard output. A reader that closed the pipe is not an error.
+/// Writes to standard output. It is no error if the reader has closed the pipe.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -9,7 +9,7 @@ const ERASE: &str = "\r\u{1b}[K";
 
 pub(crate) struct PassedLines<W> {
     out: W,
-    /// Width of a status line in columns; `None` if a line cannot be replaced.
+    /// Width of a status line in columns; `None` if the output cannot replace a line.
     columns: Option<usize>,
     is_passing: bool,
 }
@@ -24,7 +24,7 @@ impl PassedLines<io::Stderr> {
 }
 
 impl<W: Write> PassedLines<W> {
-    /// True if a line can be replaced.
+    /// True if the output is a terminal on which a line can be replaced.
     pub(crate) fn moves(&self) -> bool {
         self.columns.is_some()
     }

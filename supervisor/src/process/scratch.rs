@@ -7,11 +7,11 @@ use std::path::Path;
 
 use tempfile::{Builder, TempDir};
 
-/// Directories that are tried if the system's temp directory cannot be used.
+/// Directories that are tried if the system's temporary directory cannot be used.
 const ELSEWHERE: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Creates a private directory in the system's temp directory, or elsewhere if that fails. It is removed when the
-/// value is dropped.
+/// Creates a private directory in the system's temporary directory, or elsewhere if that fails. Dropping the value
+/// removes the directory.
 pub(crate) fn private_directory(prefix: &str) -> io::Result<TempDir> {
     private_in(&std::env::temp_dir(), prefix).or_else(|error| {
         let made = ELSEWHERE.iter().find_map(|place| private_in(Path::new(place), prefix).ok());

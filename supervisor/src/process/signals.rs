@@ -1,4 +1,4 @@
-//! The signals that end the process or that it handles. Once one of these types exists, the default actions are off.
+//! Handles signals that end the process or are about its terminal. A signal's default action is off from then on.
 //!
 //! A SIGHUP that was ignored at the start stays ignored, as under nohup(1), so that the process can outlive its
 //! terminal. The terminal UI handles it anyway, because it cannot work without a terminal.
@@ -26,8 +26,8 @@ pub(crate) fn end_with(parent: i32) -> io::Result<()> {
     }
 }
 
-/// Signals from other processes that end the process by default (signal(7)): those with the action *Term*, and those
-/// with *Core* that a person or a limit causes.
+/// Signals that end the process by default (signal(7)): those with the action *Term* that another process may send, and
+/// those with the action *Core* that a person or a limit causes.
 const ENDING: &[i32] = &[
     libc::SIGTERM,
     libc::SIGQUIT,
@@ -42,7 +42,7 @@ const ENDING: &[i32] = &[
     libc::SIGXCPU,
 ];
 
-/// Signals about failed writes. They are ignored, because the write fails with an error too.
+/// Signals about failed writes. They get a handler without effect, because the write also fails with an error.
 const WITHOUT_EFFECT: &[i32] = &[libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Returns the signals of [`ENDING`] and the real-time signals.
@@ -50,12 +50,12 @@ fn ending() -> impl Iterator<Item = i32> {
     ENDING.iter().copied().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
 }
 
-/// Returns SIGHUP, unless it is ignored.
+/// Returns SIGHUP; nothing if the process ignores it.
 fn hangup() -> impl Iterator<Item = i32> {
     (!is_ignored(signal::Signal::SIGHUP)).then_some(libc::SIGHUP).into_iter()
 }
 
-/// Signals that are handled in the same way.
+/// A set of signals that are handled in the same way.
 #[derive(Debug)]
 struct AnyOf(Vec<(i32, Signal)>);
 
@@ -83,8 +83,8 @@ impl AnyOf {
     }
 }
 
-/// The signals with which a person controls a session without a terminal UI. Signals that arrive before somebody waits
-/// are kept.
+/// The signals with which a person controls a session without a terminal UI. Signals are kept until they are waited
+/// for.
 #[derive(Debug)]
 pub(crate) struct UserSignals {
     interrupt: Signal,
@@ -146,7 +146,7 @@ pub(crate) struct Changes {
     resume: Signal,
 }
 
-/// A signal about the terminal: from the terminal itself or from the shell.
+/// A signal about the terminal, sent by the terminal or the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalChange {
     Size,

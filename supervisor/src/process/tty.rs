@@ -17,14 +17,14 @@ pub(crate) fn columns(terminal: &impl AsFd) -> Option<usize> {
 }
 
 /// Stops this process and the others of its job, as ^Z does, and returns when it is continued. Does nothing in an
-/// orphaned process group, which nobody could continue. Must be called on the main thread.
+/// orphaned process group, because no shell could continue it. Must be called on the main thread.
 pub(crate) fn stop_job() -> nix::Result<()> {
     // The kernel prefers the main thread for this signal and delivers it before the call returns (kill(2)).
     with_default_action(Signal::SIGTSTP, || kill(Pid::from_raw(0), Signal::SIGTSTP))?
 }
 
-/// Writes all bytes. On failure returns the number of remaining bytes and the error. The descriptor may be
-/// non-blocking, because other processes share it.
+/// Writes all bytes. An error comes with the number of bytes that were not written. The descriptor may be non-blocking,
+/// because processes with which it is shared may make it so.
 pub(crate) fn write_all(sink: &mut (impl Write + AsFd), mut piece: &[u8]) -> Result<(), (usize, io::Error)> {
     while !piece.is_empty() {
         match sink.write(piece) {

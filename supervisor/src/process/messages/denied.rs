@@ -25,7 +25,7 @@ impl Display for PlainDenial<'_> {
 }
 
 impl PlainDenial<'_> {
-    /// Returns advice for the command line; `None` if there is none.
+    /// Returns the hint about flags or files that would help; `None` if there is none.
     pub(crate) fn hint(&self) -> Option<String> {
         let denial = self.0;
         let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
@@ -48,7 +48,7 @@ impl PlainDenial<'_> {
     }
 }
 
-/// Returns the part that blocked the operation. It is less precise if the cause is only likely.
+/// Returns the part that blocked the operation. For a denial that is only likely, names it less precisely.
 fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
     match (grade, layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy".to_owned(),
@@ -78,7 +78,7 @@ fn attempt(denial: &Denial) -> String {
     }
 }
 
-/// Describes a path and its state. With `program`, also what the program tried to do.
+/// Describes a path and its state. If `program` is given, also describes the program's attempt.
 fn seen(program: Option<&str>, act: &str, path: impl Display, state: &str) -> String {
     match program {
         Some(program) => format!("{program} tried to {act} {path}, which is {state} here"),
@@ -94,7 +94,7 @@ fn named(address: &str) -> String {
     }
 }
 
-/// Returns the missing access, or only the reason for it if the description of the attempt already names the access.
+/// Returns the missing access. If the description of the attempt names it already, returns only the reason for it.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
     match missing_right.value().filter(|right| right.is_said_by(*operation, object)) {
         Some(right) => right.reason().map(|reason| format!(", {reason}")).unwrap_or_default(),

@@ -1,8 +1,8 @@
-//! Messages that are held back while a UI controls the terminal.
+//! Holds messages back while a UI controls the terminal.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Messages that are held back; `None` while messages are printed at once.
+/// Messages that are held back for the end of the UI; `None` while messages are printed at once.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 pub(crate) fn begin_to_hold() {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Time before the progress line appears.
+/// Time after the start of reading at which the progress line appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
