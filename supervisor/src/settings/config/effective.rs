@@ -331,8 +331,7 @@ impl Effective {
         }
     }
 
-    /// Returns how requests are repeated after errors. Default waits are longer if a person `watches` and can stop
-    /// them.
+    /// Returns how requests are repeated after errors. Default waits are longer if a person `watches`.
     pub fn retries(&self, watches: bool) -> RetryPolicy {
         let preset = RetryPolicy::default();
         let longest = if watches { Duration::from_hours(1) } else { preset.longest_wait };
