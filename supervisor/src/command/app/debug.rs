@@ -10,7 +10,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::DebugStreamArgs;
 
-/// Makes an attack from inside the sandbox. The exit status is 0 if the attack succeeded.
+/// Makes an attack from inside the sandbox. Returns exit status 0 if the attack succeeded.
 pub(super) fn attempt(attempt: &Attempt) -> Exit {
     match attempt.make(&mut std::io::stdout()) {
         Ok(true) => Exit::Done,

@@ -4,8 +4,8 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::process::signals::Endings;
 
-/// Runs the work until it is done or a signal arrives. The signal drops the work, which removes what it created. Must
-/// be called within the runtime, before the work creates anything.
+/// Runs `work` until it is done or a signal arrives. After a signal, drops `work`, and this removes what it created.
+/// Must be called within the runtime, before `work` creates anything.
 pub(super) async fn until_ended(work: impl Future<Output = Exit>) -> Exit {
     let mut endings = match Endings::new() {
         Ok(endings) => endings,

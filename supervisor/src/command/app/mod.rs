@@ -36,7 +36,7 @@ use crate::inspect::{audit, explain};
 pub use crate::process::exit::Exit;
 use crate::process::exit::printed;
 
-/// Takes the API keys and protects this process from others of the same user. Must be called first, in the only thread.
+/// Takes the API keys, and protects this process from others of its user. Must be called first, in the only thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
     let keys = take_keys();
     match harden_process() {
@@ -142,7 +142,7 @@ fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     }
 }
 
-/// Returns the resource limits; `None` if the settings cannot be read, which another check reports.
+/// Returns the resource limits in the settings; `None` if the settings are unreadable (another check reports that).
 fn bounds() -> Option<Bounds> {
     let directories = Directories::of_process().ok()?;
     let sources = Sources::read(&directories, Path::new(".")).ok()?;
@@ -175,7 +175,7 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     shown(&diagnosis, args.json, || diagnosis.print(), diagnosis.is_usable())
 }
 
-/// Prints a report, as JSON or by the function `print`, and returns the exit status.
+/// Prints a report, as JSON or by calling `print`, and returns the exit status.
 fn shown(report: &impl Serialize, json: bool, print: impl FnOnce() -> io::Result<()>, usable: bool) -> Exit {
     let done = if json {
         serde_json::to_writer_pretty(io::stdout(), report)

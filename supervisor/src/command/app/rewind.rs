@@ -145,7 +145,7 @@ fn setup(directories: Directories, project: &Path) -> Result<ProjectSandbox, Ref
     Ok(ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
 }
 
-/// Returns the highest number of the first agent's workers; 0 without workers.
+/// Returns the highest generation of the first agent's workers; 0 without workers.
 fn last_worker(events: &[SessionEvent]) -> Generation {
     let numbers = events.iter().filter(|event| event.agent == AgentId::root());
     let numbers = numbers.filter_map(|event| match &event.kind {

@@ -59,7 +59,7 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Returns the log of a session by its name or by a path. A path must have a slash, so that a name never means a file.
+/// Returns the log of a session by its name or path. A path must have a slash, so that no name is taken for one.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         check_no_export(path).map_err(Refusal::usage)?;
@@ -94,7 +94,7 @@ fn paged(text: &str, runtime: &Runtime) -> io::Result<()> {
     pager::show(text)
 }
 
-/// Prints the events of a log. At a terminal, terminal controls are escaped.
+/// Prints the events of a log. On a terminal, escapes terminal controls.
 fn events(log: &Path, agent: Option<&AgentId>) -> io::Result<()> {
     let is_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());

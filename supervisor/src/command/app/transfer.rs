@@ -73,7 +73,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An output that notes if a write failed. Otherwise the error could also be one of reading the log.
+/// An output that records whether a write failed. This tells a failed write from a failed read of the log.
 struct WatchedOutput<W> {
     to: W,
     failed: bool,
@@ -103,7 +103,7 @@ impl<W: Write> Write for WatchedOutput<W> {
     }
 }
 
-/// Creates a file that only its owner can read. Fails if the path exists, also as a symbolic link (`O_EXCL`, open(2)).
+/// Creates a file that only its owner can read. Fails if the path exists, even as a symbolic link (`O_EXCL`, open(2)).
 fn new_file(path: &Path) -> Result<File, String> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.map_err(|error| match error.kind() {

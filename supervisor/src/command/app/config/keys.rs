@@ -1,4 +1,4 @@
-//! `bailiwick config keys`: the list of all settings. It reads no settings file, so it works even if a file is invalid.
+//! Lists all settings (`bailiwick config keys`). Reads no settings file, so that it works even if a file is invalid.
 
 use std::io::{self, Write};
 

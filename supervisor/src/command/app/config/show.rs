@@ -23,7 +23,7 @@ struct SettingRow {
     shown: String,
     json: Json,
     origin: ConfigOrigin,
-    /// True if the value has no effect until the project is trusted.
+    /// True if the value has no effect until the person trusts the project.
     ignored: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     printed(done, Exit::Done)
 }
 
-/// Returns the rows of a key. A list has a row for each element, because each has its own origin.
+/// Returns the rows for a key: one, or for a list one for each element, because each has its own origin.
 fn of_key(settled: &Resolution) -> Vec<SettingRow> {
     let Resolution { key, value, origin } = settled;
     match value.as_ref().map(Value::elements) {
@@ -99,7 +99,7 @@ fn of_role(entry: &RoleEntry) -> SettingRow {
     }
 }
 
-/// Returns the rows about the model: from the person's settings, the catalogue, or the defaults.
+/// Returns the rows about the model. Each value comes from the person's settings, the catalogue, or the defaults.
 fn of_model(effective: &Effective) -> Vec<SettingRow> {
     let said = effective.of_model();
     let of_user = said.iter().map(|model| (&model.entry, model.origin.clone()));

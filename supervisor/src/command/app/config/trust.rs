@@ -1,4 +1,4 @@
-//! `bailiwick config trust`: lists what a project's file would enable, and asks a person at a terminal.
+//! `bailiwick config trust`: lists what a project's file would enable, and asks the person whether to trust the file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `bailiwick mcp add`: shows a server's command, access and tools, and asks the person.
+//! `bailiwick mcp add`: shows a server's command, access and tools, and asks the person for approval.
 
 use std::fs;
 use std::io::{self, Write};
@@ -59,7 +59,7 @@ pub(super) fn run(
     if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
-/// Returns the server from the command line, from the project's proposal, or from the person's settings.
+/// Returns the server to add: from the command line, from the project's proposal, or from the person's settings.
 fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefusal> {
     if !is_server_name(&args.name) {
         let why = format!(
@@ -102,7 +102,7 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
     Ok(server)
 }
 
-/// Returns the name of a program, or its path as an absolute one, which is valid in every directory.
+/// Returns a program without a slash as it is, and a path as an absolute path, which is valid in every directory.
 fn absolute(command: &str) -> Result<String, McpRefusal> {
     if !command.contains('/') {
         return Ok(command.to_owned());
@@ -134,9 +134,9 @@ struct ShownServer {
     files: ServerFiles,
 }
 
-/// The installed files of a server that is shown to the person.
+/// The installed files of the server that is to be added.
 enum ServerFiles {
-    /// The command installs nothing.
+    /// The server's command installs nothing.
     None,
     /// Files that the person has already approved.
     Kept(Box<InstalledServer>),
@@ -153,8 +153,8 @@ impl ServerFiles {
     }
 }
 
-/// Installs the packages of a command that would otherwise install them at each start. Reuses existing files if the
-/// server is in the person's settings.
+/// Installs the packages that a server's command would otherwise install at each start. Reuses installed files if the
+/// server is already in the person's settings.
 async fn with_files(
     args: &McpAddArgs,
     setup: &ProjectSandbox,

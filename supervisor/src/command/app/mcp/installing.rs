@@ -36,8 +36,8 @@ const UNREACHED: [&str; 9] = [
 /// Exit status of a shell that did not find a program (sh(1)).
 const NOT_FOUND: i32 = 127;
 
-/// Returns the packages that a server's command would install; `None` for other commands. Fails if the source of a
-/// package is no registry.
+/// Returns the packages that a server's command would install; `None` if it installs nothing. Fails if a package does
+/// not come from a registry.
 pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, McpRefusal> {
     let McpServer { command, args, .. } = server;
     let found = SelfInstaller::of(command, args);
@@ -75,7 +75,7 @@ pub(super) async fn install(
     installed.map_err(|error| refusal(what, &error))
 }
 
-/// Returns the paths of an installer's programs that are outside of the system's directories.
+/// Returns the paths of the programs that an installer needs and that are not in the system's directories.
 pub(super) fn toolchain(what: &SelfInstaller) -> Vec<String> {
     mcp::toolchain(match what.registry {
         Registry::Npm => &["npm", "node"],

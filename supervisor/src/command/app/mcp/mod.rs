@@ -72,7 +72,7 @@ fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     })
 }
 
-/// Reports after a signal that nothing was changed.
+/// Reports that nothing was changed, after a signal interrupted a command.
 fn interrupted(exit: Exit) -> Exit {
     // The terminal has written `^C` after the question.
     let _ = writeln!(io::stderr());
@@ -80,7 +80,7 @@ fn interrupted(exit: Exit) -> Exit {
     exit
 }
 
-/// Returns the sandbox in which a server is started to be examined. It is that of a session that changes nothing.
+/// Returns the sandbox in which a server is examined. It is the sandbox of a session that changes nothing.
 fn place(
     directories: Directories,
     sources: &Sources,
@@ -93,7 +93,7 @@ fn place(
         .map_err(|error| McpRefusal(error.exit(), error.to_string()))
 }
 
-/// Returns the error for a server that did not describe itself.
+/// Returns the error for a server whose start or description of its tools failed.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     McpRefusal(Exit::NoSandbox, error.in_words(&server.name, AccessIn::Table))
 }

@@ -8,7 +8,7 @@ use crate::engine::mcp::{Inspected, Pin, PinnedTool, denied};
 use crate::process::messages::{harmless, one_line};
 use crate::settings::config::McpServer;
 
-/// Maximum number of characters of a description in a list.
+/// Maximum number of characters of a tool's description in a list.
 const LINE: usize = 100;
 
 pub(super) fn command(server: &McpServer) -> String {
@@ -29,7 +29,7 @@ pub(super) fn access(server: &McpServer) -> String {
     ))
 }
 
-/// Returns what a started server says about itself. Tools that differ from the approved ones are marked.
+/// Returns what a started server says about itself. Marks tools that differ from the approved ones.
 pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
     let Inspected { pin, instructions, confined, took, refused } = inspected;
     let mut text = String::new();
@@ -86,7 +86,7 @@ fn differs(before: &PinnedTool, now: &PinnedTool) -> bool {
         != PinnedTool { digest: String::new(), ..now.clone() }
 }
 
-/// Adds the parts of a tool's definition that differ.
+/// Adds to `text` the parts of a tool's definition that differ.
 fn differences(text: &mut String, before: &PinnedTool, now: &PinnedTool) {
     let parts = |tool: &PinnedTool| {
         [

@@ -1,4 +1,4 @@
-//! `bailiwick mcp update`: installs a server's packages next to the old ones, and asks the person.
+//! `bailiwick mcp update`: installs a server's packages next to the old ones, and asks the person for approval.
 
 use std::io::{self, Write};
 
@@ -42,7 +42,7 @@ pub(super) fn run(
     if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
-/// Returns the server with the requested version of its package.
+/// Returns the server with the version of its package that the arguments request.
 fn wanted(args: &McpUpdateArgs, mut server: McpServer) -> Result<McpServer, McpRefusal> {
     let name = &args.name;
     if installing::installer(&server)?.is_none() {
@@ -113,7 +113,7 @@ fn difference(old: &InstalledServer, new: &InstalledServer) -> String {
     format!("version   {}\nfiles     {}\n", one_line(&version), one_line(&files))
 }
 
-/// Returns the numbers of tools that were changed, added and removed, in words.
+/// Returns in words how many tools were changed, added and removed.
 fn changed_tools(before: &Pin, now: &Pin) -> String {
     let of_tools = before.changes(now);
     if of_tools.is_empty() {

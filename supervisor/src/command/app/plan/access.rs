@@ -9,8 +9,8 @@ use crate::engine::opening::places_to_create;
 use crate::journal::plans::{KeptPlan, PlanFate};
 use crate::process::directories::Directories;
 
-/// Returns the access in words: directories as absolute paths, the network, and every acceptance command. The
-/// directories to create are those of the approval; without an approval, those that are missing now.
+/// Returns the access in words: directories as absolute paths, the network, and every acceptance command. For an
+/// approved plan, the directories to create are those of the approval, and otherwise those that are missing now.
 pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
     let is_approved = matches!(kept.fate(), PlanFate::Approved | PlanFate::Unfinished);
     let shown = kept.record.as_ref().filter(|_| is_approved).map(|record| record.to_create.clone());
@@ -25,7 +25,7 @@ pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) ->
     account(kept, plan, &to_create, directories)
 }
 
-/// Returns the access in words. `to_create` lists the directories that will be created.
+/// Returns the access of a plan's execution in words. `to_create` lists the directories that will be created.
 pub(super) fn account(
     kept: &KeptPlan,
     plan: &Plan,
@@ -80,7 +80,7 @@ fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     ]
 }
 
-/// Returns the directories that may be written. Marks come before the path, so that no path can hide them.
+/// Returns the directories that the execution may write. Marks stand before the path, so that no path can hide them.
 fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
     let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
     if roots.is_empty() {

@@ -1,4 +1,4 @@
-//! `bailiwick plan edit`: opens a copy in the editor, until the text is a valid plan or the person stops.
+//! `bailiwick plan edit`: opens a copy in the editor, again and again until it is a valid plan or the person stops.
 
 use std::io::{self, BufRead, Write};
 

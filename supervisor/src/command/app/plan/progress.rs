@@ -1,4 +1,4 @@
-//! The progress of a plan's execution, from the session's log. It is right even after a crash.
+//! The progress of a plan's execution. It is read from the session's log, so that it is right even after a crash.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) struct PlanProgress {
 }
 
 impl PlanProgress {
-    /// Returns the progress; `None` if the current text of the plan was never executed.
+    /// Returns the progress; `None` if the plan's current text was never executed.
     pub(super) fn of(kept: &KeptPlan, directories: &Directories) -> Result<Option<Self>, String> {
         let record = kept.record.as_ref().filter(|record| record.digest == kept.digest);
         let Some((record, session)) = record.and_then(|record| Some((record, record.execution.as_ref()?)))

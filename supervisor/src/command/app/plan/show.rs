@@ -26,7 +26,7 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the text of a plan with a rule before each line, then the access, which no line of the plan can imitate.
+/// Returns the text of a plan, then the access. Each line of the plan has a rule, so that it cannot imitate the access.
 fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
@@ -35,7 +35,7 @@ fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     with_account(kept, directories, &account)
 }
 
-/// Returns the text of a plan, followed by this description of the access.
+/// Returns the text of a plan, followed by `account`, the description of the access.
 pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: &str) -> String {
     format!(
         "{}{END}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
