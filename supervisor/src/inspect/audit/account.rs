@@ -15,12 +15,12 @@ use crate::process::exit::Exit;
 #[derive(Debug, Serialize)]
 pub(super) struct AuditAccount {
     pub log: WirePath,
-    /// True if every line is unchanged. The chain cannot show that lines after the last one are missing.
+    /// True if no line of the log was changed. Lines that were removed from the end cannot be detected.
     pub intact: bool,
     /// True if the last line is incomplete, for example because the writer was killed.
     pub cut_off: bool,
     pub events: usize,
-    /// Faults of the log file.
+    /// Damage to the log file, one sentence for each.
     pub faults: Vec<String>,
     /// Contradictions between events of the log.
     pub findings: Vec<Finding>,
@@ -46,7 +46,7 @@ impl AuditAccount {
         }
     }
 
-    /// Returns the exit status. Faults of the log come before findings, because a damaged log proves nothing.
+    /// Returns the exit status. Damage to the log takes precedence over findings, because a damaged log is no evidence.
     pub(super) const fn exit(&self) -> Exit {
         match (self.intact, self.findings.is_empty()) {
             (false, _) => Exit::Internal,
@@ -72,7 +72,7 @@ impl AuditAccount {
     }
 }
 
-/// Returns the agent that started this one; `None` at the top level.
+/// Returns the agent that started `agent`; `None` if it is at the top level.
 pub(super) fn parent_of(agent: &AgentId) -> Option<AgentId> {
     agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent))
 }

@@ -22,10 +22,10 @@ use crate::journal::shown::{about, decided_by, decision};
 #[derive(Debug, Serialize)]
 pub(super) struct AgentAccount {
     pub agent: AgentId,
-    /// The agent that started this one; `None` at the top level.
+    /// The agent that started this agent; `None` at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// The task, in the words of the parent agent, or of the person's first message.
+    /// The agent's task: in the words of the parent agent, or for a top-level agent, the person's first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The event that started the agent, with its access; `None` at the top level.
@@ -40,7 +40,7 @@ pub(super) struct AgentAccount {
     pub pinned: Vec<ToolPinned>,
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     pub approvals: Vec<Approval>,
-    /// Denials that the agent met. Equal ones are counted together.
+    /// Denials of the agent's operations. Equal denials are in one group.
     pub denials: Vec<DenialGroup>,
     pub restored: Vec<String>,
     /// Tokens of the agent without its sub-agents, with their price.
@@ -50,7 +50,7 @@ pub(super) struct AgentAccount {
     /// Last status of the agent in one word; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Time in milliseconds from the agent's start to its end, or to its last event.
+    /// Time in milliseconds from the agent's start to its end; to its last event if it has not ended.
     pub duration_ms: u64,
     /// The result that the parent agent received; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,12 +62,12 @@ pub(super) struct Spend {
     pub usage: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The known part of the cost.
+    /// The part of the cost for which a price is known.
     #[serde(skip)]
     pub known: Usd,
 }
 
-/// The summary of a worker: its access, its sandbox as measured at the start, and its end.
+/// The summary of a worker: its access, its sandbox as reported at the start, and its end.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkerAccount {
     pub generation: Generation,
@@ -79,7 +79,7 @@ pub(super) struct WorkerAccount {
     pub ruleset_digest: String,
     pub landlock_abi: u32,
     pub rules: u32,
-    /// Security guarantees that were not enforced at the worker's start.
+    /// Security guarantees that the worker's sandbox did not enforce at the start.
     pub not_enforced: Vec<String>,
     /// Additional approved access of a one-shot worker; `None` for other workers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub(super) struct WorkerAccount {
     /// The call or rewind for which a one-shot worker was started; `None` for other workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// Hosts that the worker's programs reached by name, or failed to reach.
+    /// Hosts that the worker's programs connected to by name, or failed to connect to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
     /// The reason for the worker's end; `None` if the log has none.
@@ -100,7 +100,7 @@ pub(super) struct Approval {
     #[serde(skip)]
     id: Option<ApprovalId>,
     pub call: CallId,
-    /// Subject of the request; `None` if an earlier approval decided.
+    /// Subject of the approval request; `None` if an earlier approval decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<&'static str>,
     /// The decision; `None` if the log has none.
@@ -120,7 +120,7 @@ pub(super) struct Approval {
 pub(super) struct DenialGroup {
     pub denial: String,
     pub count: usize,
-    /// Calls that met the denial; empty if it happened outside of calls.
+    /// Calls to which the denial happened; empty if it happened outside of calls.
     pub calls: Vec<CallId>,
 }
 
@@ -226,7 +226,7 @@ impl AgentAccount {
         }
     }
 
-    /// Replaces the counts of a worker's hosts. An event has the sums of all earlier ones.
+    /// Replaces the counts of a worker's hosts. Each event has the totals since the worker's start, not an increment.
     fn take_uses(&mut self, generation: Generation, uses: &[HostUse]) {
         let Some(worker) = self.worker(generation) else { return };
         for host in uses {
@@ -294,7 +294,7 @@ impl From<Spend> for Account {
     }
 }
 
-/// Returns the values in which two uses of hosts differ.
+/// Returns the values that identify a use of a host: host, port and program.
 fn use_of(host: &HostUse) -> [String; 3] {
     [host.host.clone(), host.port.to_string(), host.program.clone()]
 }

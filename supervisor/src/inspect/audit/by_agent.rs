@@ -1,4 +1,4 @@
-//! The events of a log grouped by agent, so that each event is visited once.
+//! The events of a log grouped by agent. The grouping visits each event only once.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::journal::session::Tree;
 #[derive(Debug)]
 pub(super) struct EventsByAgent<'a> {
     began_ms: u64,
-    /// Events of each agent, including its start and end, in the order of the log.
+    /// Events of each agent in the order of the log, including the events of its start and end.
     about: HashMap<&'a AgentId, Vec<&'a SessionEvent>>,
     accounts: HashMap<&'a AgentId, Account>,
     with_sub_agents: HashMap<&'a AgentId, Account>,
-    /// Last end of the session. Each process that continued the session has logged one.
+    /// The last event that ends the session. Each process that continued the session has logged one.
     last_end: Option<EventId>,
 }
 
@@ -57,8 +57,7 @@ impl<'a> EventsByAgent<'a> {
         self.began_ms
     }
 
-    /// Returns the events of an agent with its start and its end. Those two are events of its parent; for a top-level
-    /// agent, of the session.
+    /// Returns the events of an agent, including its start and end. For a sub-agent, these two belong to its parent.
     pub(super) fn about(&self, agent: &AgentId) -> &[&'a SessionEvent] {
         self.about.get(agent).map_or(&[], Vec::as_slice)
     }
@@ -67,7 +66,7 @@ impl<'a> EventsByAgent<'a> {
         self.about(agent).iter().copied().filter(move |event| event.agent == *agent)
     }
 
-    /// True if the session ends after this event.
+    /// True if an event that ends the session follows the event `id`.
     pub(super) fn ends_after(&self, id: EventId) -> bool {
         self.last_end.is_some_and(|end| end > id)
     }
@@ -89,7 +88,7 @@ fn named(event: &SessionEvent) -> Option<&AgentId> {
     }
 }
 
-/// Returns the totals of each agent with its sub-agents. Long agent names in a forged log cause no quadratic work.
+/// Returns the totals of each agent with its sub-agents. Long agent names in a forged log cost no quadratic time.
 fn summed<'a>(
     mut agents: Vec<&'a AgentId>,
     accounts: &HashMap<&AgentId, Account>,

@@ -20,9 +20,9 @@ pub(super) struct EffectiveAccess {
     pub tier: Tier,
     pub mode: ApprovalMode,
     pub rights: RightsSummary,
-    /// SHA-256 of the kernel's rules, as in a session's log.
+    /// SHA-256 of the rules that the kernel enforces, in the form of a session's log.
     pub ruleset_digest: String,
-    /// The reason why the tier is not `full`; `None` if it is, or if another tier was requested.
+    /// The reason why the tier is not `full`; `None` if it is `full`, or if another tier was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
     /// Security guarantees that this machine does not enforce.
@@ -30,7 +30,7 @@ pub(super) struct EffectiveAccess {
     /// Differences from the declared access, one sentence for each.
     pub differences: Vec<String>,
     pub paths: Vec<PathTried>,
-    /// Results of actions that must always be denied.
+    /// Results of attempts at actions that must always be denied.
     pub acts: Vec<Attempt>,
 }
 

@@ -1,7 +1,7 @@
 //! Findings: contradictions between the events of a log about the access of its agents.
 //!
-//! An intact log can still show a supervisor that broke its rules. Logs of older versions have only the digests of a
-//! worker's access, so workers are compared by digests too.
+//! An intact log can still show a supervisor that broke its rules. Logs of older versions have only a digest of each
+//! worker's access, so digests are compared too.
 
 mod guests;
 mod rights;
@@ -28,20 +28,20 @@ pub(super) struct Finding {
 pub(super) enum Rule {
     /// A sub-agent's first worker has the access with which the sub-agent was started.
     DeclaredRights,
-    /// A later worker has the same access as the one before, unless the log has a change.
+    /// A later worker has the same access as the previous one, unless the log has a change of access between them.
     LoggedChange,
-    /// A later worker of a sub-agent has no more access than the worker before.
+    /// A later worker of a sub-agent has no more access than the sub-agent's previous worker.
     OnlyNarrower,
-    /// A sub-agent has no more access than its parent and its grant together.
+    /// A sub-agent has no more access than its parent has, plus the sub-agent's grant.
     WithinParent,
     ApprovedGrant,
     /// Each sub-agent that has events was started by its parent.
     Started,
     /// Each sub-agent ends with one result.
     OneResult,
-    /// No event of a sub-agent follows its result.
+    /// No event of a sub-agent follows the sub-agent's result.
     EndsWithResult,
-    /// Each guest has one end, before the ends of its agent and of the session.
+    /// Each guest ends once, before its agent and the session end.
     GuestEnds,
 }
 
@@ -90,8 +90,8 @@ fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> 
     (late > 0).then(|| finding(Rule::EndsWithResult, agent, text))
 }
 
-/// Returns findings about sub-agents that do not have exactly one result. A sub-agent that runs when the log ends needs
-/// none.
+/// Returns a finding for each sub-agent that has not exactly one result. A sub-agent that still runs at the log's end
+/// needs none.
 fn results(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let spawned = tree.events().filter_map(|event| match &event.kind {
         EventKind::SubAgentSpawned(spawned) => Some((event.id, &spawned.agent)),

@@ -17,7 +17,7 @@ pub(super) struct GuestAccount {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<GuestEnd>,
     pub totals: GuestTotals,
-    /// Hosts that the guest connected to, or failed to reach.
+    /// Hosts that the guest connected to, or failed to connect to.
     #[serde(rename = "hosts_used", skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
 }
@@ -34,7 +34,8 @@ impl GuestAccount {
         }
     }
 
-    /// True if an end with this number is the end of the guest. Each run of the session numbers its guests anew.
+    /// True if this guest has this number and has not ended. Each run of a session numbers its guests from the
+    /// beginning.
     pub(super) fn is_open(&self, guest: GuestId) -> bool {
         self.started.guest == guest && self.ended.is_none()
     }
@@ -46,7 +47,7 @@ impl GuestAccount {
         self.hosts.clone_from(&ended.hosts);
     }
 
-    /// Returns the hosts that are not in the account of a worker.
+    /// Returns the hosts that belong to the guest itself; nothing if they are counted for a worker or a call.
     pub(super) fn own_hosts(&self) -> &[HostUse] {
         let is_counted_elsewhere = self.started.worker.is_some() || self.started.kind == GuestRole::Fetch;
         if is_counted_elsewhere { &[] } else { &self.hosts }

@@ -42,7 +42,7 @@ pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
     groups.into_iter().flat_map(rows).collect()
 }
 
-/// Returns the rows of a guest with all facts in the log, and with the hosts that only this guest used.
+/// Returns the rows of a guest: all facts that the log has, and the hosts that belong to the guest itself.
 pub(super) fn guest_rows(guest: &GuestAccount) -> Vec<String> {
     let GuestStarted { guest: number, tier, ruleset_digest, landlock_abi, rules, not_enforced, .. } =
         &guest.started;
@@ -72,7 +72,7 @@ fn end(guest: &GuestAccount) -> String {
     )
 }
 
-/// Returns the worker, guest or call to which a guest belongs; empty if it belongs only to its agent.
+/// Returns the worker, guest or call that a guest serves; empty if it serves its whole agent.
 fn owner(started: &GuestStarted) -> String {
     match started {
         GuestStarted { worker: Some(worker), .. } => format!(" of worker {worker}"),

@@ -82,7 +82,7 @@ impl AuditError {
     }
 }
 
-/// Audits and prints the result. A fault, a finding or a difference gives a failure status.
+/// Makes and prints an audit. The exit status is a failure if there is a fault, a finding or a difference.
 pub(crate) async fn run(args: AuditArgs) -> Exit {
     let audited = if args.probe {
         probe(&args.agent).await.map(|probed| (print(&probed, &args), probed.exit()))
@@ -147,7 +147,7 @@ fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
 /// Maximum size in bytes that is kept of a person's message. The first message is the task of an agent.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-/// Returns the event without long texts, because an audit is about actions.
+/// Returns the event without long texts. An audit is about actions and does not show these texts.
 fn without_words(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::AssistantMessage(message) => message.content = Vec::new(),

@@ -34,10 +34,10 @@ const OF_MACHINE: [&str; 22] = [
     "/dev/shm",
 ];
 
-/// Number of paths next to a hidden path that are tried.
+/// Maximum number of paths that are tried next to each path in the rules.
 const NEIGHBOURS: usize = 3;
 
-/// Returns the existing paths to try, without duplicates.
+/// Returns the existing paths to try, each once.
 pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathBuf> {
     let (policy, rights) = (&setup.policy, &confinement.rights);
     let mut places = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The access that running agents really have, measured by a process in the sandbox of each worker.
+//! The access that running agents really have. A process in the sandbox of each worker measures it.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ struct OfAgent {
 }
 
 impl RunningAgent {
-    /// Measures the agents of all running sessions of this user.
+    /// Measures the agents of all sessions of this user that are running.
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
@@ -67,7 +67,7 @@ impl RunningAgent {
         all
     }
 
-    /// True if the measured access agrees with the declaration and the log.
+    /// True if the measured access agrees with the declared access and with the log.
     pub(super) fn is_sound(&self) -> bool {
         match &self.found {
             FoundAgent::Agent(agent) => agent.effective.is_as_declared(),
@@ -114,7 +114,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     Ok(OfAgent { agent, worker: generation, pid, project, logged_digest, effective })
 }
 
-/// Returns the differences between the measured rules, those that the session reports, and those in the log.
+/// Returns the differences of the measured rules from the rules that the session reports, and from those in the log.
 fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) -> Vec<String> {
     let found = &effective.ruleset_digest;
     let mut differences = Vec::new();

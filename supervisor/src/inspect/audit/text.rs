@@ -15,12 +15,12 @@ use super::guest_text::{guest_rows, guest_summary};
 /// Maximum number of characters of a task in the tree.
 const LONGEST_TASK: usize = 100;
 
-/// Maximum number of faults of a file that are shown without `--verbose`.
+/// Maximum number of faults of the log file that are shown without `--verbose`.
 const SHOWN_FAULTS: usize = 3;
 
 const UNANSWERED: &str = "no answer in the log";
 
-/// Number of digits of a digest that identify it in a text.
+/// Number of digits of a digest that are shown.
 const SHORT: usize = 12;
 
 impl Display for AuditAccount {

@@ -6,7 +6,7 @@ use super::agent_account::purpose;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// Kind of the event, which decides the row's colour.
+    /// Kind of the event. It decides the colour of the row.
     pub kind: MomentKind,
     /// Time in milliseconds since the log's first event.
     pub at_ms: u64,
@@ -24,7 +24,7 @@ pub(super) enum MomentKind {
 }
 
 impl Moment {
-    /// Returns the row for an event; `None` if the event is not about the agent's actions or access.
+    /// Returns the row for an event; `None` if the event shows no action and no change of access.
     pub(super) fn of(event: &SessionEvent, began_ms: u64) -> Option<Self> {
         let (kind, text) = told(&event.kind)?;
         Some(Self { kind, at_ms: event.time_ms.saturating_sub(began_ms), text })

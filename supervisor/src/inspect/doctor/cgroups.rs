@@ -1,4 +1,4 @@
-//! Control groups: checks if this process has its own group, in which it can set limits and end all processes at once.
+//! Checks if this process has a control group of its own, in which it can set limits and end all its processes at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
 enum FoundCgroups {
     /// No unified hierarchy (version 2) is mounted.
     NoVersion2,
-    /// A unified hierarchy is mounted, but the group of this process is not visible in it.
+    /// A unified hierarchy is mounted, but does not show the group of this process.
     Unseen,
     /// The group of this process is visible.
     Own { path: PathBuf, delegated: bool, controllers: String },

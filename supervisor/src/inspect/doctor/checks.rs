@@ -138,14 +138,14 @@ pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     }
 }
 
-/// Minimum free space in bytes. With less, a log or a build may not fit.
+/// Minimum free space in bytes, below which a log or a build may not fit.
 const LITTLE_SPACE: u64 = 64 << 20;
 
 pub(super) fn state_directory(setup: &ProjectSandbox) -> DoctorCheck {
     directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
 }
 
-/// Checks the directory of private temp directories, in which commands may build.
+/// Checks the directory of private temporary directories, in which commands may build.
 pub(super) fn temp_directory(setup: &ProjectSandbox) -> DoctorCheck {
     let temp = setup.policy.temp.as_path();
     directory(

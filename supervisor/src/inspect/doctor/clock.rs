@@ -1,4 +1,4 @@
-//! Checks the clock. With a wrong date certificates are invalid. A machine without a battery starts in 1970.
+//! Checks the clock: with a wrong date, certificates seem invalid. A machine without a battery starts in 1970.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 use super::{CheckState, DoctorCheck};
 
-/// Tolerated difference from a server's clock, which sends whole seconds with some delay.
+/// Tolerated difference from a server's clock. The server sends whole seconds, with some delay.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// Tolerated time by which file dates may be in the future, because archives have local times.
+/// Time by which a file's date may be in the future. Archives store local times, which can differ by hours.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// Maximum age of Bailiwick's programs at which the clock is plausible.
+/// Maximum age of Bailiwick's programs. If they are older, the clock is probably wrong.
 const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 
 const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not yet valid, or have expired";
@@ -44,7 +44,7 @@ fn judge(now: SystemTime, made: Option<SystemTime>) -> DoctorCheck {
     }
 }
 
-/// Returns a message if the clock differs too much from a server's time; `None` otherwise.
+/// Returns a message if this machine's clock and a server's time differ by more than [`SKEW`].
 pub(super) fn skew(now: SystemTime, server: SystemTime) -> Option<String> {
     let (apart, word) = match now.duration_since(server) {
         Ok(ahead) => (ahead, "ahead of"),

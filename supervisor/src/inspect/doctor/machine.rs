@@ -11,7 +11,7 @@ const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
-    /// The limit for this kind of namespace is zero.
+    /// The limit on the number of these namespaces is zero.
     NoneOf(&'static str),
     /// Only root may create user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian and others.
     RootOnly,
@@ -41,7 +41,7 @@ impl DoctorMachine {
         Self { off, container: is_container(), filtered }
     }
 
-    /// Returns advice for a refusal of full confinement. `program` is the path of sandbox-exec.
+    /// Returns advice for a machine that refuses full confinement. `program` is the path of sandbox-exec.
     pub(super) fn remedy(&self, refusal: Option<FullTierRefusal>, program: &Path) -> String {
         if self.off.is_empty() {
             return self.guess(refusal).to_owned();

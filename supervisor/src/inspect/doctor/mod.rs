@@ -51,7 +51,7 @@ pub(crate) struct DoctorCheck {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckState {
     Ok,
-    /// Something is missing, but Bailiwick is usable.
+    /// Something is missing, but Bailiwick can be used.
     Warn,
     Fail,
 }
@@ -93,7 +93,7 @@ impl Diagnosis {
         Self { tier, checks }
     }
 
-    /// Runs the checks that are possible although nothing can be confined.
+    /// Runs the checks that are possible on a machine where nothing can be confined.
     pub(crate) fn of_nothing(why: &str) -> Self {
         let (found, next) = parted(why);
         let mut checks = vec![self_test::nothing_confined(found).remedy(next)];

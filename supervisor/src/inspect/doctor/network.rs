@@ -7,10 +7,10 @@ use model::provider::proxy::{VARIABLES, address_of};
 
 use super::{CheckState, DoctorCheck, clock};
 
-/// Longest wait for the API.
+/// Longest time to wait for an answer of the API.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Checks the proxies in the environment. Their passwords are not shown.
+/// Checks the proxies in the environment. Does not show their passwords.
 pub(super) fn proxies() -> DoctorCheck {
     let set: Vec<_> = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))).collect();
     let set: Vec<_> = set.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();
@@ -42,7 +42,7 @@ fn without_password(value: &str) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// Checks the source of the trusted certificate authorities.
+/// Checks whether the system has certificate authorities; otherwise Bailiwick uses its own list.
 pub(super) fn authorities() -> DoctorCheck {
     match probe::has_system_authorities() {
         Ok(true) => DoctorCheck::new("ca certs", CheckState::Ok, "the system's"),

@@ -1,5 +1,5 @@
-//! Checks for system calls that a container engine or service manager denies, with the consequences and the remedy. The
-//! calls are made with arguments that have no effect.
+//! Checks for system calls that a container engine or service manager denies, with the consequences and the remedy.
+//! Each call is made with arguments for which it has no effect.
 
 use boundary::system::harmless;
 use nix::errno::Errno;
@@ -10,7 +10,7 @@ use super::{CheckState, DoctorCheck};
 struct ProfileCall {
     name: &'static str,
     without: &'static str,
-    /// Option of Docker or Podman that allows the call.
+    /// Option of Docker or Podman with which the container may make this call.
     option: &'static str,
     probe: fn() -> Result<(), Errno>,
 }
@@ -50,7 +50,7 @@ const CALLS: [ProfileCall; 5] = [
     },
 ];
 
-/// Checks for denied calls; `None` if no filter is active.
+/// Checks for system calls that a filter denies; `None` if no filter is active.
 pub(super) fn profile() -> Option<DoctorCheck> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));

@@ -1,4 +1,4 @@
-//! Checks the relay that has the key, if sessions use one.
+//! Checks the relay that holds the key, if sessions use a relay.
 
 use model::provider::socket_of;
 

@@ -87,7 +87,7 @@ fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
     DoctorCheck::new("kernel", state, found)
 }
 
-/// Returns the check of the tested tier: its difference from the tier of real runs, and what it does not enforce.
+/// Returns the check of the tested tier: whether real runs use the same tier, and what the tier does not enforce.
 fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {

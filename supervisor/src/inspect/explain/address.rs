@@ -16,7 +16,7 @@ use super::subject::NamedSubject;
 #[derive(Debug, Serialize)]
 pub(super) struct AddressExplained {
     pub address: String,
-    /// Kind of the address, such as this machine or a private network; `None` for a name that was not looked up.
+    /// Kind of the address, such as this machine or a private network; `None` for a name, which is not looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<&'static str>,
     pub connect: ExplainAnswer,
@@ -107,7 +107,7 @@ const fn reach(place: Place) -> Option<&'static str> {
     }
 }
 
-/// Returns the flag `--reach` for this kind of address, if it is missing; empty otherwise.
+/// Returns the flag `--reach` that is missing for this kind of address; empty if none is missing.
 fn reached(place: Place, policy: &ExplainPolicy<'_>) -> String {
     let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
     missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default()
@@ -129,8 +129,8 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
     }
 }
 
-/// Returns the flags that would let a program reach a host: the current list of hosts with this one, if the tier
-/// supports such lists.
+/// Returns the flags with which a program could reach a host. In a tier with lists of hosts, they add the host to the
+/// present list.
 fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
     let has_lists = policy.standing.tier != Tier::FloorUnmediated;
     let rules = rule
@@ -140,7 +140,7 @@ fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>
     format!("--net {}{}", net.flag(), reached(Place::Elsewhere, policy))
 }
 
-/// Returns the answer for a host name. At each connection, the addresses of the name are judged again.
+/// Returns the answer for a host name. The addresses of the name are judged again at each connection.
 fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     let net = policy.origins.of_key("rights.net");

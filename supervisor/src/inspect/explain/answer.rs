@@ -32,7 +32,7 @@ pub(crate) struct ExplainAnswer {
     pub origin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// Flag that would allow exactly this action; `None` if there is none.
+    /// Flag that would allow this action and nothing else; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ impl ExplainAnswer {
         Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }
     }
 
-    /// Returns `wider` or `narrower` if the attempt differs from the policy; `None` otherwise.
+    /// Returns `wider` if the attempt succeeded against the policy, `narrower` if only the kernel denies the action.
     pub(crate) fn difference(&self) -> Option<&'static str> {
         match (self.verdict, &self.tried) {
             (ExplainVerdict::Denied | ExplainVerdict::Asked, Some(TriedAct::Done)) => Some("wider"),

@@ -20,16 +20,16 @@ use super::answer::{ExplainAnswer, ExplainVerdict};
 #[derive(Debug, Serialize)]
 pub(super) struct CommandExplained {
     pub command: String,
-    /// Words that name programs; `None` if it is uncertain how bash reads the command.
+    /// Words of the command that name programs; `None` if it is uncertain how bash reads the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Vec<ExplainProgram>>,
-    /// The setting that approves the command by its beginning, with the setting's origin; `None` if there is none.
+    /// The setting that approves commands with this beginning, with the setting's origin; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preapproved: Option<String>,
-    /// The beginning of the command that an approval would offer to allow for the session; `None` if none.
+    /// The beginning of the command that an approval would offer to allow for the session; `None` without an offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_prefix: Option<Vec<String>>,
-    /// The handling of a call, for each access that it could declare.
+    /// The handling of a call with this command, for each access that the call could declare.
     pub calls: Vec<ExplainedCall>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct ExplainProgram {
     pub found: FoundProgram,
 }
 
-/// The thing that a program's name leads to.
+/// The result of looking up a program's name.
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub(super) enum FoundProgram {

@@ -17,7 +17,7 @@ use super::ExplainPolicy;
 use super::answer::{ExplainAnswer, ExplainVerdict};
 use super::origins::default;
 
-/// Devices for shared memory and terminals, which each sandbox has for itself.
+/// Devices for shared memory and terminals. Each sandbox has its own.
 const OWN_DEVICES: [&str; 4] = ["/dev/shm", "/dev/mqueue", "/dev/pts", "/dev/tty"];
 
 pub(super) struct Judge<'a> {
@@ -46,7 +46,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the answer for a device that needs no rule, or that each sandbox has; `None` for other paths.
+    /// Returns the answer for a device that needs no rule, or that each sandbox has for itself; `None` for other paths.
     fn device(&self, operation: Operation) -> Option<ExplainAnswer> {
         let within = |tree: &&str| self.real.is_within(&WirePath::from(*tree));
         if operation == Operation::Execute {
@@ -74,7 +74,7 @@ impl Judge<'_> {
         kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
     }
 
-    /// Returns the answer for a write in mode `ask`, which may be possible without a question.
+    /// Returns the answer for a write in mode `ask`. Some writes need no question even there.
     fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
@@ -114,7 +114,7 @@ impl Judge<'_> {
         ExplainAnswer::allowed(because, origin)
     }
 
-    /// Returns the denial that the gate would derive from an error of the kernel; `None` if it would derive none.
+    /// Returns the denial that the gate would derive from the kernel's error for this operation; `None` without one.
     fn denial(&self, operation: Operation) -> Option<Denial> {
         let standing = self.policy.standing;
         let nearest = (!self.exists)

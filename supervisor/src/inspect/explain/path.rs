@@ -17,13 +17,13 @@ use super::subject::tidy;
 #[derive(Debug, Serialize)]
 pub(crate) struct PathExplained {
     pub path: WirePath,
-    /// Target of the path's symbolic links; `None` without such links.
+    /// The path to which symbolic links in this path lead; `None` without such links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<WirePath>,
     /// The path relative to the project; `None` if it is outside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_project: Option<WirePath>,
-    /// True if the path exists, as far as this process can see.
+    /// True if this process can see that the path exists.
     pub exists: bool,
     pub notes: Vec<String>,
     pub read: ExplainAnswer,
@@ -103,7 +103,8 @@ impl Judge<'_> {
         notes
     }
 
-    /// True if a hidden path is in the directory of this path or below it. Each readable entry there has its own rule.
+    /// True if this path's directory contains a hidden path. Then each readable entry of the directory has its own
+    /// rule.
     fn is_beside_hidden(&self) -> bool {
         let directory = self.real.as_path().parent().map(WirePath::from);
         let hidden = &self.policy.standing.rights.hidden;

@@ -1,4 +1,4 @@
-//! The access and settings of a session in this project, on which all explanations are based.
+//! The access and settings of a session in this project. All explanations are based on them.
 
 use gate::approval::ApprovalSettings;
 use gate::{ApprovalMode, StandingRights};
@@ -43,7 +43,7 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// Returns the access that a worker in this tier has without an approval, with the caches of this tier only.
+    /// Returns the access that a worker in this tier has without an approval. Includes the caches of this tier only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
         let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());

@@ -116,7 +116,7 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result 
     }
 }
 
-/// Describes the result of an attempt; `None` if the answer already says it.
+/// Describes the result of an attempt; `None` if the answer itself already implies it.
 fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String> {
     let possible = match act {
         "read" => "readable",

@@ -19,7 +19,7 @@ pub(super) enum ExplainSubject {
 pub(super) enum NamedSubject {
     /// A numeric address. The port is 0 if none was given.
     Literal(SocketAddr),
-    /// A host name, which is not looked up, with the port.
+    /// A host name and a port. The name is not looked up.
     Name(String, u16),
 }
 
@@ -37,8 +37,8 @@ pub(crate) enum SubjectError {
 }
 
 impl ExplainSubject {
-    /// Finds out the kind of the subject, from a flag or the words: an address looks like one, a path has a slash or
-    /// exists in the project, and everything else is a command.
+    /// Determines the kind of the subject, from a flag or else from its form: an address is written as one, a path has
+    /// a slash or exists in the project, and everything else is a command.
     pub(super) fn of(
         what: &OsStr,
         kind: Option<SubjectArg>,

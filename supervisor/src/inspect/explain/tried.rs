@@ -1,4 +1,4 @@
-//! Compares an attempt in the sandbox with the gate's judgement.
+//! Compares the result of an attempt in the sandbox with the gate's judgement.
 
 use ipc::confinement::Tier;
 use ipc::denial::Operation;
@@ -34,7 +34,7 @@ impl Judge<'_> {
         ExplainAnswer { verdict: ExplainVerdict::Denied, because, narrower, origin: default(), ..answer }
     }
 
-    /// Adjusts the answer for the floor tier, which has no mounts and enforces less than the full tier.
+    /// Adjusts the answer for the floor tier. It has no mounts of its own, and enforces less than the full tier.
     fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
@@ -83,7 +83,7 @@ impl Judge<'_> {
         self.connectable().map(|answer| ExplainAnswer { tried, ..answer })
     }
 
-    /// True if the path leads to another file in the sandbox, which has its own `/tmp`.
+    /// True if the path leads to another file inside the sandbox, because the sandbox has its own `/tmp`.
     pub(super) fn is_in_own_tmp(&self) -> bool {
         let setup = self.policy.setup;
         let hosts = &setup.policy;

@@ -1,4 +1,4 @@
-//! Findings about guests: each guest has one end, before the end of its agent.
+//! Findings about guests: each guest must end exactly once, before its agent ends.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ use super::{Finding, Rule, finding};
 use crate::inspect::audit::by_agent::EventsByAgent;
 use crate::journal::session::Tree;
 
-/// Number of digits of a digest that identify it in a text.
+/// Number of digits of a digest that are shown.
 const SHORT: usize = 12;
 
 pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
@@ -36,11 +36,11 @@ struct KnownRights<'a> {
     spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
     /// SHA-256 of the access of each agent's last long-lived worker.
     digest: BTreeMap<&'a AgentId, &'a str>,
-    /// Workers whose access changed, while the log has no such change yet.
+    /// For each agent, the worker whose access changed although the log has no such change so far.
     unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,
     asked: BTreeMap<(&'a AgentId, ApprovalId), &'a ServerRequest>,
     approved: BTreeMap<(&'a AgentId, CallId), &'a ServerRequest>,
-    /// Plans that command-line flags approved, with the access that they need.
+    /// Plans that flags of the command line approved, each with the access that its execution needs.
     by_flags: BTreeMap<(&'a AgentId, CallId), Grant>,
 }
 
@@ -147,7 +147,7 @@ impl<'a> KnownRights<'a> {
     }
 }
 
-/// Returns a finding if a sub-agent has more access than its parent and its grant together.
+/// Returns a finding if a sub-agent has more access than its parent has plus the sub-agent's grant.
 fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> {
     let allowed = rights_of(parent).with_grant(&child.grant.clone().unwrap_or_default());
     let rights = rights_of(child);

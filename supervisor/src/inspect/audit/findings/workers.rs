@@ -19,7 +19,8 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
     now: BTreeMap<&'a AgentId, Rights>,
-    /// Maximum access of each sub-agent: at first that of its parent with its grant, later that of its first worker.
+    /// Maximum access of a sub-agent's next worker: the parent's access plus the grant, then the last valid worker's
+    /// access.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 
@@ -62,8 +63,8 @@ impl<'a> KnownWorker<'a> {
     }
 }
 
-/// Returns the access that an agent can pass on. Private temp directories and caches are left out, because each agent
-/// has its own.
+/// Returns the access that an agent can pass on to a sub-agent. Leaves out private temporary directories and caches,
+/// because each agent has its own.
 fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
     let write = summary.write.iter().filter_map(|root| match root {
         NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => None,

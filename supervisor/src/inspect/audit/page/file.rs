@@ -13,7 +13,7 @@ pub(in crate::inspect::audit) enum PageError {
     Write(PathBuf, io::Error),
 }
 
-/// Writes a page to a new file that only its owner can read. Fails if the path exists, also as a symbolic link
+/// Writes a page to a new file that only its owner can read. Fails if anything exists at the path, even a symbolic link
 /// (`O_EXCL`, open(2)).
 pub(in crate::inspect::audit) fn write(path: &Path, page: &str) -> Result<(), PageError> {
     let failed = |error: io::Error| match error.kind() {

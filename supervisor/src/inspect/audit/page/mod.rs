@@ -15,7 +15,7 @@ pub(super) use self::file::{PageError, write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Maximum number of agents that have a section of their own.
+/// Maximum number of agents on a page that have a section of their own.
 const MOST_AGENTS: usize = 200;
 
 /// Maximum number of timeline rows on a page.
@@ -41,7 +41,7 @@ pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String
     html.into_string()
 }
 
-/// Adds a style rule that hides an agent's section while the agent's box is not ticked.
+/// Adds a style rule that hides the section of an agent while the checkbox for this agent is not ticked.
 fn hides(html: &mut Html, index: usize) {
     html.raw("body:has(#show-").number(index).raw(":not(:checked)) #agent-").number(index);
     html.raw(" { display: none }\n");

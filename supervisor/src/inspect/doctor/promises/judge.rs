@@ -15,7 +15,7 @@ pub(super) struct PromiseGround {
     pub tier: Tier,
     pub landlock_abi: u32,
     pub bounds: Bounds,
-    /// True if each program has a control group of its own.
+    /// True if each confined program has a control group of its own.
     pub own_group: bool,
     /// Advice for promises that only the full tier keeps.
     pub full_tier: String,

@@ -21,7 +21,7 @@ struct Promise {
     says: &'static str,
     /// The parts of Bailiwick that enforce the promise: in the full tier, then in the floor tier.
     holders: [Holder; 2],
-    /// Attempts of the self-test that would break the promise.
+    /// Names of the attempts in the self-test that try to break the promise.
     acts: &'static [&'static str],
 }
 
@@ -41,7 +41,7 @@ enum Holder {
     Processes,
     /// The kernel if memory is limited, otherwise nothing.
     Memory,
-    /// Nothing, for this reason. Only the full tier enforces the promise.
+    /// No part of Bailiwick, for this reason. Only the full tier enforces the promise.
     Nobody(&'static str),
 }
 
@@ -68,7 +68,7 @@ struct PromiseHere {
     why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
-    /// Attempts to break the promise that were denied.
+    /// Attempts to break the promise that the sandbox denied.
     denied: Vec<String>,
 }
 

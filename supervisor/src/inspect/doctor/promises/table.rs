@@ -12,7 +12,7 @@ const fn both(holder: Holder) -> [Holder; 2] {
     [holder, holder]
 }
 
-/// All promises. Each names the part that enforces it in the full tier, then the part in the floor tier.
+/// All promises. Each names the part that enforces it in the full tier, then the one in the floor tier.
 pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "write outside",
