@@ -1,4 +1,4 @@
-//! Tests that one test of the demo's project fails, and that the scripted model's edit repairs it.
+//! Tests that one test of the demo's project fails at first, and passes after the scripted model's edit.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use supervisor::front::demo::conversation::{Answered, DemoTurn};
 use supervisor::front::demo::project::{self, FILES};
 use supervisor::front::demo::repair::{BUG, END, FIX, Repairer};
 
-/// Runs the project's tests. Returns the exit status and the last line.
+/// Runs the tests of the demo's project. Returns the exit status and the last line of the output.
 fn test(project: &Path) -> (Option<i32>, String) {
     let output = Command::new("bash").arg("test.sh").current_dir(project).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Tests that exactly the needed contents are fetched, and that every change is detected.
+//! Tests that a comparison fetches exactly the contents that it needs, and detects every change.
 
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use protocol::event::ChangeKind;

@@ -11,7 +11,7 @@ use crate::tree::Tree;
 
 static GIT: LazyLock<bool> = LazyLock::new(|| Command::new("git").arg("--version").output().is_ok());
 
-/// True if there is no git, which is then reported.
+/// True if git is not installed. Then prints that the test is skipped.
 pub(crate) fn is_missing() -> bool {
     if !*GIT {
         eprintln!("skipped: no git on this machine");
@@ -19,7 +19,7 @@ pub(crate) fn is_missing() -> bool {
     !*GIT
 }
 
-/// Creates a repository with the files of this tree, which are not committed.
+/// Creates a repository with the files of this tree. The files are not committed.
 pub(crate) fn repository(tree: &Tree) -> TempDir {
     let directory = TempDir::new().unwrap();
     run(directory.path(), &["init", "-q"], b"").unwrap();

@@ -157,7 +157,7 @@ fn the_null_device_takes_a_patch() {
     PatchFile::open(Path::new("/dev/null")).unwrap().write(&change()).unwrap();
 }
 
-/// Runs the test with this name in a separate process, whose standard output is `stdout`.
+/// Runs this test in a child process whose standard output is `stdout`. Returns true if the child succeeded.
 fn run_child(stdout: fs::File) -> bool {
     let exe = std::env::current_exe().unwrap();
     let mut child = Command::new(exe);

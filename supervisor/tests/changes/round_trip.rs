@@ -33,8 +33,8 @@ fn round_trip(old: &Tree, new: &Tree) -> Result<String, String> {
     Ok(shown)
 }
 
-/// Returns the tree without file modes. Git 2.47 does not restore the mode of a deleted file in `apply -R`, even for
-/// its own patches.
+/// Returns the tree without file modes. `apply -R` of git 2.47 does not restore the mode of a deleted file, even for
+/// git's own patches.
 fn without_modes(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
     for node in tree.0.values_mut() {
@@ -178,7 +178,7 @@ fn any_node() -> impl Strategy<Value = Node> {
     ]
 }
 
-/// An edit of a tree. The indices choose among the existing paths.
+/// An edit of a tree. The indices select among the paths that exist.
 #[derive(Clone, Debug)]
 enum Edit {
     Put(Vec<u8>, Node),

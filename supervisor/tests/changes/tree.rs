@@ -38,7 +38,7 @@ impl<P: AsRef<[u8]>, const N: usize> From<[(P, Node); N]> for Tree {
 }
 
 impl Tree {
-    /// Puts a node at a path. Removes nodes at the directories above the path, and all nodes below it.
+    /// Puts a node at a path. Removes nodes where the path needs a directory, and all nodes below the path.
     pub(crate) fn put(&mut self, path: &[u8], node: Node) {
         let within = |inner: &[u8], outer: &[u8]| inner.starts_with(&[outer, b"/"].concat());
         self.0.retain(|other, _| !within(other, path) && !within(path, other));
@@ -111,7 +111,7 @@ impl Tree {
     }
 }
 
-/// Returns a stamp this number of seconds after the snapshot of the base was requested.
+/// Returns a stamp with a time this number of seconds after the snapshot of the base was requested.
 pub(crate) fn stamp(inode: u64, seconds: i64) -> Stamp {
     let changed_ns = (ASKED_S + seconds) * 1_000_000_000;
     Stamp { inode, modified_ns: changed_ns, changed_ns }
@@ -140,7 +140,7 @@ pub(crate) fn project_path(path: &str) -> ProjectPath {
     WirePath::from(path).try_into().unwrap()
 }
 
-/// Returns the change set between two trees. All contents that the comparison asks for are fetched.
+/// Returns the change set between two trees. The comparison gets all contents that it asks for.
 pub(crate) fn change_set(old: &Tree, new: &Tree, excluded: &[ProjectPath]) -> ChangeSet {
     let base = Base::new(with_contents(old.chunks(true, stamp(1, 0))), asked());
     let comparison = base.compare(manifest(new.chunks(false, stamp(1, 0))), excluded);
