@@ -30,7 +30,7 @@ pub(super) struct AcpDialect<O> {
     pub(super) opener: Arc<O>,
     /// Options with which every session is opened.
     pub(super) params: NewConversationParams,
-    /// Widest mode that a client may choose. `None`: the mode in which the session starts.
+    /// Widest mode that a client may choose; `None` if that is the mode in which the session starts.
     widest: Option<ApprovalMode>,
     pub(super) state: PathBuf,
     pub(super) is_initialised: bool,
@@ -63,7 +63,7 @@ impl<O: OpenConversation> AcpDialect<O> {
         is_name && self.state.join("sessions").join(format!("{name}.jsonl")).is_file()
     }
 
-    /// Removes the prompt that waits for the answer to the question `id`, and returns it with its session.
+    /// Removes the prompt that waits for the answer to the question `id`. Returns the prompt with its session.
     pub(super) fn asking(&mut self, id: &RequestId) -> Option<(ConversationId, Prompt)> {
         self.sessions.iter_mut().find_map(|(session, state)| {
             Some((session.clone(), state.prompt.take_if(|prompt| prompt.asks(id))?))

@@ -67,7 +67,7 @@ impl Draft {
         digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
     }
 
-    /// Returns the whole text with the command's effect on the turn, as Markdown.
+    /// Returns the whole text, with a description of the command's effect on the turn, as Markdown.
     pub(super) fn shown(&self) -> String {
         let of = shown::line(self.of.as_deref().unwrap_or_default());
         format!("\n\n_Bailiwick sends the text of {of}{}:_\n\n{}\n\n", self.effects(), self.block())

@@ -1,4 +1,4 @@
-//! Errors with the numeric codes of the Agent Client Protocol. Their `data` has the name that `serve` gives the error.
+//! Errors with the numeric codes of the Agent Client Protocol. The `data` of an error is its name in `serve`.
 
 use protocol::rpc::{ErrorObject, ErrorWord};
 

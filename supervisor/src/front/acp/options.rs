@@ -9,7 +9,7 @@ use protocol::approval::ApprovalMode;
 
 use crate::front::wire::StartAccess;
 
-/// Id of the mode in which a message starts a planner, which changes nothing.
+/// Id of the mode in which a message starts a planner. A planner changes nothing.
 pub(super) const PLAN: &str = "plan";
 
 pub(super) const MODE: &str = "mode";
@@ -35,7 +35,7 @@ pub(super) struct Ceiling {
 /// Modes from the narrowest to the widest. A wider mode permits more without a question.
 const FROM_NARROW: [ApprovalMode; 3] = [ApprovalMode::Deny, ApprovalMode::Ask, ApprovalMode::Auto];
 
-/// True if `mode` is not wider than `widest`. A mode that is missing in [`FROM_NARROW`] is only within itself.
+/// True if `mode` is not wider than `widest`. A mode that [`FROM_NARROW`] lacks can only equal `widest`.
 fn is_within(mode: ApprovalMode, widest: ApprovalMode) -> bool {
     let place = |mode| FROM_NARROW.iter().position(|one| *one == mode);
     match (place(mode), place(widest)) {

@@ -18,7 +18,7 @@ use super::choices::{self, Chosen};
 use super::shown;
 use super::updates::call_id;
 
-/// Returns the permission request for an approval, which shows the whole effect.
+/// Returns the permission request for an approval. It shows the whole effect.
 pub(super) fn question(request: &ServerRequest) -> RequestPermissionRequest {
     let id = call_id(request.agent(), request.call_id());
     let locations = matches!(request, ServerRequest::ApplyPatchApproval(_)).then(|| locations(request));
@@ -207,7 +207,7 @@ fn facts(request: &ServerRequest) -> String {
     lines.join("\n\n")
 }
 
-/// Describes a form of an MCP server, with the values that the options send.
+/// Describes a form of an MCP server, and the values that each option sends.
 fn form(params: &ServerFormParams) -> Vec<String> {
     let asked = format!("the MCP server asks while it runs the tool {}:", shown::line(&params.tool));
     let mut lines = vec![asked, shown::block(&params.message, "")];

@@ -94,7 +94,7 @@ impl<O: OpenConversation> AcpServer<O> {
         Ok(())
     }
 
-    /// Handles the answer to the question if a text may be sent. Returns false if no question has this id.
+    /// Handles the answer to the question whether a text may be sent. Returns false if no question has this id.
     pub(super) fn answered_draft(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> bool {
         let Some((session, prompt)) = self.dialect.asking(id) else { return false };
         let Prompt { id, waits: Waits::Question { call, draft, .. }, .. } = prompt else { return false };
@@ -117,7 +117,7 @@ impl<O: OpenConversation> AcpServer<O> {
         true
     }
 
-    /// Gives the text of a draft to the agent. In mode `plan` the text becomes the purpose of a plan.
+    /// Gives the text of a draft to the agent. In mode `plan`, the text becomes the purpose of a new plan.
     fn deliver(&mut self, id: &RequestId, session: &ConversationId, draft: Draft) -> Refused {
         let Draft { text, images, reads, model, .. } = draft;
         let (plans, now) = {

@@ -43,7 +43,7 @@ pub(super) struct AcpSession {
     pub(super) is_expanding: bool,
     /// Model to restore after a turn for which a command chose another model.
     pub(super) model_after: Option<String>,
-    /// Number of command texts so far, from which the tool call for the next text gets its id.
+    /// Number of command texts so far. The tool call for the next text gets its id from this number.
     drafts: u64,
     /// Last part of the output of each running call.
     outputs: BTreeMap<(AgentId, CallId), String>,
@@ -113,7 +113,7 @@ impl AcpSession {
         }
     }
 
-    /// Shows a piece of output. `None` after the call has ended, because the result has the whole output.
+    /// Returns the update for a piece of output. `None` after the call has ended: its result has the whole output.
     pub(super) fn output(&mut self, agent: &AgentId, call: CallId, text: &str) -> Option<SessionUpdate> {
         let so_far = self.outputs.get_mut(&(agent.clone(), call))?;
         so_far.push_str(text);
@@ -166,7 +166,7 @@ impl AcpSession {
         (call, boxed(SessionUpdate::ToolCall(started)))
     }
 
-    /// Handles the text of an MCP server's prompt. Ignores it if no prompt waits for it any more.
+    /// Handles the text of an MCP server's prompt. Ignores the text if no prompt of the client waits for it any more.
     fn expanded(&mut self, expanded: ExpandedPrompt) -> Vec<Reaction> {
         self.is_expanding = false;
         let Some(Prompt { waits: Waits::Expansion { images, call }, .. }) = &mut self.prompt else {

@@ -1,4 +1,4 @@
-//! Text that a client shows exactly, although it renders texts as Markdown.
+//! Makes a client show text exactly, although clients render texts as Markdown.
 
 use tui::text::{SafeText, printable};
 
@@ -10,7 +10,7 @@ pub(super) fn title(text: &str) -> String {
     tui::cut(text, TITLE)
 }
 
-/// Escapes a text for one line of Bailiwick's own words, such as a hostile file name.
+/// Escapes an untrusted text, such as a file name, for use in one line of Bailiwick's own words.
 pub(super) fn line(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }
@@ -25,7 +25,7 @@ pub(super) fn is_visible(text: &str) -> bool {
     SafeText::exact(&tabs).as_str() == tabs
 }
 
-/// Returns a code block in which every character is visible, and which the text cannot end.
+/// Returns a code block with the text. Every character is visible, and the text cannot end the block.
 pub(super) fn block(text: &str, language: &str) -> String {
     let text = if is_visible(text) { text.to_owned() } else { SafeText::exact(text).as_str().to_owned() };
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn block(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}")
 }
 
-/// Returns the end of a text: at most `most` bytes, beginning at a character boundary.
+/// Returns the last part of a text: at most `most` bytes, beginning at a character boundary.
 pub(super) fn tail(text: &str, most: usize) -> &str {
     let from = text.len().saturating_sub(most);
     let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());

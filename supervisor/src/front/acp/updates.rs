@@ -80,7 +80,7 @@ pub(super) fn finished(agent: &AgentId, event: &EventKind) -> Option<SessionUpda
     Some(update(call_id(agent, *call), fields))
 }
 
-/// Shows the end of the output, and removes the rest from `text`.
+/// Shows the last part of the output, and removes the rest from `text`.
 pub(super) fn output(agent: &AgentId, call: CallId, text: &mut String) -> SessionUpdate {
     let end = shown::tail(text, OUTPUT).to_owned();
     let content = vec![ToolCallContent::from(shown::block(&end, ""))];
@@ -151,7 +151,7 @@ pub(super) fn sub_agent_ended(result: &SubAgentResult) -> SessionUpdate {
     update(sub_agent_id(&result.agent), ToolCallUpdateFields::new().status(status).content(content))
 }
 
-/// Shows the hosts that an agent used, as a call of the gateway. The first use creates that call.
+/// Shows the hosts that an agent connected to, as a tool call of the gateway. The first update creates that call.
 pub(super) fn hosts(agent: &AgentId, uses: &[HostUse], is_first: bool) -> SessionUpdate {
     let id = format!("hosts:{agent}");
     let lines: Vec<_> = uses.iter().map(|used| shown::line(&used.to_string())).collect();

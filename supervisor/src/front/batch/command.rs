@@ -17,8 +17,8 @@ use super::presence::EnginePresence;
 use super::task::{BatchTask, TaskSource};
 use crate::settings::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 
-/// A shell script that checks out the commit `$2` of the repository `$1`. Later commits are not fetched, so the agent
-/// cannot read them.
+/// A shell script that checks out the commit `$2` of the repository `$1`. It fetches no later commits, so that the
+/// agent cannot read them.
 const CHECK_OUT: &str = r#"git init --quiet checkout
 cd checkout
 git fetch --quiet --no-tags --no-recurse-submodules --upload-pack "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack" "$1" "$2"
@@ -32,7 +32,7 @@ const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
 const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
 rm -rf -- checkout";
 
-/// Subdirectory of a run, in which a confined process makes the checkout. The process can write nowhere else.
+/// Subdirectory of a run's directory. A confined process makes the checkout in it, and can write nowhere else.
 pub(super) const TREE: &str = "tree";
 
 /// Name of the checkout inside [`TREE`].
@@ -51,7 +51,7 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// Names of the model and of its provider, for a container, which cannot read the settings.
+    /// Names of the model and of its provider. A container gets them from here, because it cannot read the settings.
     model: [String; 2],
 }
 
@@ -61,7 +61,7 @@ pub(super) struct BatchPlaces {
 }
 
 impl Runs {
-    /// `hidden` lists the paths that no agent may read. `root` is the directory of results.
+    /// Creates the commands of a batch. `hidden` lists paths that no agent may read. `root` is the output directory.
     pub(super) fn new(
         args: &BatchRunsArgs,
         keys: TakenKeys,
@@ -106,7 +106,7 @@ impl Runs {
         Self::with_engine(engine, engine.run(container, exec))
     }
 
-    /// Returns the command for a relay, which has the key and enforces the budget of the task.
+    /// Returns the command that starts a relay. The relay has the key, and enforces the budget of the task.
     pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
         let mut listen = OsString::from("unix:");

@@ -274,7 +274,7 @@ impl Instance<'_> {
     }
 }
 
-/// Returns the standard streams of a step. Standard input is the prompt, whose file is locked while the step runs.
+/// Returns the standard streams of a step. Standard input is the file of the prompt. It stays locked during the step.
 fn files(directory: &Path, output: &str) -> Files {
     Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
 }

@@ -1,4 +1,4 @@
-//! `bailiwick batch merge`: collects the results of shards in one directory, which appears only when it is complete.
+//! `bailiwick batch merge`: collects the results of shards in one directory. It appears only when it is complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -131,7 +131,7 @@ fn directory(found: &FoundResult) -> PathBuf {
     found.shard.join("instances").join(&found.state.id)
 }
 
-/// Returns the ids of the tasks in a file. Fails if the batch was run with another file.
+/// Returns the ids of the tasks in a file. Fails if the batch was run with a different file.
 fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     let tasks = task::read(file).or_else(|error| swe_bench::read(file, None, None).map_err(|_| error))?;
     if tasks.digest != manifest.tasks {

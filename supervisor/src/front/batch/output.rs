@@ -45,7 +45,7 @@ pub(super) enum OutputError {
     Other { path: PathBuf, what: &'static str },
 }
 
-/// The settings of a batch. Predictions of different settings may not be mixed.
+/// The settings of a batch. Results of batches with different settings may not be mixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// SHA-256 of the file of tasks.

@@ -51,7 +51,7 @@ pub(super) enum FaultCount {
 impl FaultCount {
     const ALL: [Self; 4] = [Self::Scaffold, Self::Provider, Self::Limits, Self::Model];
 
-    /// Returns the cause to which a state is counted; `None` if the task went well.
+    /// Returns the cause under which a state is counted; `None` if the task went well.
     pub(super) fn of(state: &BatchState) -> Option<Self> {
         let is_empty = state.patch_bytes == 0;
         match (state.status, state.reason) {

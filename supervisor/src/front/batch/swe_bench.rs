@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -
     Ok(Tasks { is_swe_bench: true, ..list.finish(digest)? })
 }
 
-/// True if the file is one JSON array, by the first character that is no space.
+/// True if the file is one JSON array: its first character that is no space is `[`.
 fn is_array(path: &Path) -> std::io::Result<bool> {
     let mut file = BufReader::new(File::open(path)?);
     let start = file.fill_buf()?;

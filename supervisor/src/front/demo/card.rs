@@ -8,7 +8,7 @@ pub(super) fn counts(diff: &str) -> (usize, usize) {
     (of('+'), of('-'))
 }
 
-/// Returns an approval request as a framed card, with the change and the access that it needs.
+/// Returns an approval request as a framed card, with the change and the access that the change needs.
 pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> String {
     let (mut card, mut names) = (String::new(), Vec::new());
     for (path, change) in &request.file_changes.0 {

@@ -81,7 +81,7 @@ pub struct Targets {
     pub home: PathBuf,
     /// The person's own SSH keys, whose content is never printed.
     pub own_keys: Option<PathBuf>,
-    /// Port of a server that the demo started on this machine, to which an attack tries to connect.
+    /// Port of a server that the demo has started on this machine. An attack tries to connect to it.
     pub port: u16,
     pub name: String,
     pub socket: PathBuf,
@@ -169,7 +169,7 @@ impl Targets {
         format!("{} debug attempt {attempt}", quoted(&self.helper.to_string_lossy()))
     }
 
-    /// Returns an attack on the supervisor by its process id. In a PID namespace that id may belong to another process.
+    /// Returns an attack on the supervisor by its process id. In a PID namespace, another process may have this id.
     fn on_supervisor(&self, title: &'static str, command: &str) -> Attack {
         let Self { pid, process, .. } = self;
         let other = format!("-e /proc/{pid} && $(</proc/{pid}/comm) != {}", quoted(process));

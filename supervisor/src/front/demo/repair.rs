@@ -26,7 +26,7 @@ pub const FIX: &str = "\
 #[derive(Clone, Debug)]
 pub struct Repairer {
     leave_note: String,
-    /// True if the demo runs in the terminal UI, where a person can type more.
+    /// True if the demo runs in the terminal UI. There the person can type further messages.
     in_ui: bool,
 }
 

@@ -55,7 +55,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     })
 }
 
-/// Returns the task of a recorded run. Fails if the run would need a person.
+/// Returns the task of a recorded run. Fails if a person took part in the run.
 fn task_of(run: &Run) -> Result<Task, String> {
     const INSTEAD: &str = "\n  hint: --serve sends the recorded responses to any client";
     match &run.task {

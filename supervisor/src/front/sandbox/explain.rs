@@ -1,4 +1,4 @@
-//! Explanations of denials that a command met, inferred from its error messages and exit status.
+//! Explanations of the denials of a command's operations, inferred from its error messages and exit status.
 
 use std::ffi::OsString;
 

@@ -209,7 +209,7 @@ struct SandboxReport {
     refused: Vec<Refusal>,
 }
 
-/// Passes keys and signals to the command. After its end, restores files that the host would run.
+/// Passes keys and signals to the command. After its end, restores changed files that the host would execute.
 async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     let RunningCommand { launched, gateway, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = beside(gateway, follow(launched, relay.as_mut(), &mut endings)).await;
@@ -290,7 +290,7 @@ async fn follow(
 struct Left {
     /// Last part of the command's output on standard error or on its terminal.
     said: Tail,
-    /// The error because of which standard output was not passed on completely.
+    /// The error because of which standard output was not passed on completely; `None` if it was.
     failure: Option<io::Error>,
 }
 

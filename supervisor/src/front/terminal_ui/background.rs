@@ -19,7 +19,7 @@ pub(super) fn of_environment() -> Option<ThemeName> {
     env::var("COLORFGBG").ok().as_deref().and_then(by_numbers)
 }
 
-/// Returns the theme from `COLORFGBG`, which ends with the background's colour, 0 to 15. `None` for another value.
+/// Returns the theme from `COLORFGBG`, if it ends with the number of a background colour, 0 to 15; otherwise `None`.
 fn by_numbers(value: &str) -> Option<ThemeName> {
     match value.rsplit(';').next()?.parse().ok()? {
         0..=6 | 8 => Some(ThemeName::Dark),

@@ -1,4 +1,4 @@
-//! Copies of text: to the terminal's clipboard (OSC 52), which a terminal may ignore silently, and always to a file.
+//! Copies text: always to a file, and also to the terminal's clipboard (OSC 52), which a terminal may silently ignore.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use tui::Copied;
 
-/// Maximum size in bytes of a text that is sent to a terminal. Many terminals drop longer ones.
+/// Maximum size in bytes of a text that is sent to a terminal. Many terminals drop longer texts.
 const MOST: usize = 100_000;
 
 pub(super) fn file(state: &Path) -> PathBuf {

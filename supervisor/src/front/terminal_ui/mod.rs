@@ -87,7 +87,7 @@ pub(crate) async fn play(args: TuiArgs, place: SessionDirs) -> Exit {
     on_the_terminal(args, place).await.exit
 }
 
-/// Runs the UI. Messages for the terminal are held meanwhile, and printed afterwards.
+/// Runs the UI. Holds messages for the terminal back, and prints them afterwards.
 async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     let began = Instant::now();
     notes::begin_to_hold();
@@ -105,7 +105,7 @@ async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     finished
 }
 
-/// The result of the UI, which is handled after the terminal was restored.
+/// The result of the UI. It is handled after the terminal was restored.
 struct UiFinished {
     exit: Exit,
     message: Option<String>,
@@ -218,7 +218,7 @@ async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>
 }
 
 /// Returns the project in which to continue a session, normally the session's own. If the session was imported and not
-/// continued since, the person is asked first. `None` if they refuse.
+/// continued since, the person is asked first. `None` if the person refuses.
 fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     let Some(own) = begun(log).map(|begun| begun.project.as_path().to_owned()) else {
         return Ok(Some(here.to_owned()));
@@ -237,8 +237,8 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     answer.map(|yes| yes.then_some(own)).map_err(|error| format!("cannot ask: {error}"))
 }
 
-/// Returns the log of a session by name. Without a name, the person chooses at a terminal, and elsewhere it is the last
-/// session. `None` if the person cancelled.
+/// Returns the log of the named session. Without a name, it is the session that the person chooses at a terminal, or
+/// else the last session. `None` if the person cancelled.
 async fn log_of(
     name: Option<&str>,
     place: &SessionDirs,

@@ -10,11 +10,11 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use super::disputed::Disputed;
 
-/// Bytes before a frame. With them the terminal shows the frame completely or not at all (synchronized output, DECSET
+/// Bytes before a frame. They make the terminal show the frame completely or not at all (synchronized output, DECSET
 /// 2026).
 const BEGIN: &[u8] = b"\x1b[?2026h";
 
-/// Bytes after a frame, which end the synchronized output.
+/// Bytes after a frame. They end the synchronized output.
 pub const END: &[u8] = b"\x1b[?2026l";
 
 pub struct Painter {
@@ -80,7 +80,7 @@ mod tests {
 
     const SIZE: Size = Size { width: 20, height: 4 };
 
-    /// Rows that terminals draw in different widths, and rows that would show remains of earlier ones.
+    /// Rows that terminals draw in different widths, and rows that would leave remains of the previous row.
     const ROWS: [&str; 12] = [
         "👨\u{200d}👩\u{200d}👧\u{200d}👦",
         "",

@@ -76,7 +76,7 @@ fn row(session: &ListedSession, project: &Path) -> PickerRow {
     PickerRow { title: first.unwrap_or("(no messages)").to_owned(), about, is_near }
 }
 
-/// Shows the list until the person chooses. Ctrl+C is a key here. Other signals restore the terminal first.
+/// Shows the list until the person chooses. Ctrl+C is read as a key. A signal ends the choice.
 async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
     let mut sizes = signal(SignalKind::window_change())?;
     let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum size in bytes of the file. When it is exceeded, the older half is removed.
 const MOST: u64 = 1 << 20;
 
-/// Maximum size in bytes of a message that is kept. Longer ones are mostly pastes.
+/// Maximum size in bytes of a message that is stored. Longer messages are mostly pastes.
 const LONGEST: usize = 16 << 10;
 
 /// Maximum number of messages of a project that are returned.

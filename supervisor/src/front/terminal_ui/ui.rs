@@ -1,4 +1,4 @@
-//! The main loop between terminal, UI model and session. It handles one message at a time, and draws changes.
+//! The main loop between terminal, UI model and session. It handles one message at a time, and draws what changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ enum UiInput {
 }
 
 impl Ui {
-    /// Creates the UI. Must be called within the runtime. `clock` is time zero of the UI model.
+    /// Creates the UI. Must be called within the runtime. `clock` is the instant that is time zero for the UI model.
     pub(super) fn new(
         terminal: ControllingTerminal,
         model: Model,
@@ -417,8 +417,7 @@ impl Ui {
         pictures::read(&self.places.project.join(path))
     }
 
-    /// Reads the clipboard in a thread, because a program of the desktop may be slow. Ignores the key while a read
-    /// runs.
+    /// Reads the clipboard in a thread, because a program of the desktop may be slow. Does nothing while a read runs.
     fn attach_clipboard(&mut self) {
         if self.reading_picture.is_none() {
             let project = self.places.project.clone();

@@ -61,7 +61,7 @@ pub(in crate::front) struct ConversationEnded {
 }
 
 pub(in crate::front) enum NextEvent {
-    /// An event for the front end, which may be an approval request.
+    /// An event for the front end. It may be an approval request.
     Event(UiEvent),
     Ended(ConversationEnded),
 }

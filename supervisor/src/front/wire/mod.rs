@@ -27,7 +27,7 @@ pub(in crate::front) use sessions::Sessions;
 use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 
-/// Serves a front end on standard input and output until it asks for the end or disconnects. If standard input is a
+/// Serves a front end on standard input and output until it sends `shutdown` or disconnects. If standard input is a
 /// terminal, tells the person that `expects` belongs there.
 pub(in crate::front) async fn run<D: Dialect>(server: Server<D>, expects: &str) -> Exit {
     if std::io::stdin().is_terminal() {

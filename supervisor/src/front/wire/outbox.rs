@@ -1,8 +1,8 @@
 //! The bounded output queue. Pieces of text for a slow front end are dropped, so that memory stays limited.
 //!
 //! Later events repeat the text of dropped pieces. Waiting pieces are joined. Beyond [`PIECES`] bytes they are dropped,
-//! and a notification says so. All other lines are kept up to [`MOST`] bytes. A front end that leaves more unread is
-//! disconnected.
+//! and a notification says so. All other lines are kept, up to [`MOST`] bytes in total. A front end that leaves more
+//! unread is disconnected.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(super) struct Outbox {
 #[derive(Debug)]
 enum OutboxItem {
     Line(String),
-    /// A piece of text, to which later pieces may be joined.
+    /// A piece of text. Later pieces may be joined to it.
     Piece(ConversationId, Passing),
 }
 

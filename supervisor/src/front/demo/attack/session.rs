@@ -85,7 +85,7 @@ impl Attacked {
         self.child.wait().map(drop)
     }
 
-    /// Fails unless the session ends by itself with status 0 or 4. It is 4 if the last calls were denied.
+    /// Fails unless the session ends by itself with status 0, or with status 4 because the last calls were denied.
     pub(super) fn finish(&mut self) -> Result<(), Refusal> {
         let status = self.child.wait().map_err(Refusal::internal)?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());

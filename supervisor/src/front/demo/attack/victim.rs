@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::front::demo::poison;
 use crate::process::scratch::private_in;
 
-/// A home directory with secrets, a project, servers and a terminal. Removed on drop.
+/// A home directory with secrets, a project, servers and a terminal. Dropping the value removes them.
 pub(super) struct Victim {
     pub(super) secrets: [String; 3],
     pub(super) name: String,
@@ -129,7 +129,7 @@ impl Victim {
         self.files = names.iter().map(|name| content(self.home().join(name))).collect();
     }
 
-    /// Returns the harm since the last call, as seen from outside the sandbox; `None` if there was none.
+    /// Returns the harm that was done since the previous call, as seen outside the sandbox; `None` if there was none.
     pub(super) fn harm(&mut self) -> Option<String> {
         let harm = self.contact().or_else(|| self.changed_file());
         self.note_files();

@@ -45,7 +45,7 @@ pub(super) struct Format {
     pub output: OutputFormat,
     /// True if the stream of JSON objects includes pieces of replies.
     pub deltas: bool,
-    /// True if the answer has to fit a schema. Then standard output has the answer alone.
+    /// True if the answer has to fit a JSON Schema. Then standard output has only the answer.
     pub fits_schema: bool,
     /// True if the answer is returned to the caller and not printed.
     pub keeps_answer: bool,

@@ -117,7 +117,7 @@ fn refused(error: GitError, target: &ReviewTarget) -> Refusal {
     }
 }
 
-/// True if the findings are severe enough to end the run with an exit status of their own.
+/// True if the findings are severe enough for the exit status that reports findings.
 fn fails(fail_on: FailOn, findings: &[PlacedFinding]) -> bool {
     let lowest = match fail_on {
         FailOn::Critical => Severity::Critical,

@@ -43,7 +43,7 @@ use super::streams::{OnTerminal, Tail};
 use crate::process::signals::{Changes, SignalChange};
 use crate::process::tty::{size, stop_job};
 
-/// Time that the person's terminal has to send its last answer and to show the remaining output.
+/// Longest wait after the command's end for the terminal's last answer, and for the display of remaining output.
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// Maximum time between a ^C and the arrival of SIGINT in this process.
@@ -146,7 +146,7 @@ impl TerminalRelay {
         Ok(())
     }
 
-    /// Takes the keyboard if this process is in the foreground and the time for other programs is over.
+    /// Takes the keyboard if this process is in the foreground, and if no other program may take it any more.
     fn take_keyboard(&mut self) {
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| self.grace.is_none()) {
             keyboard.engage();
@@ -161,7 +161,7 @@ impl TerminalRelay {
         }
     }
 
-    /// Follows a change of the command's terminal modes. A command that changes them wants the keyboard now.
+    /// Applies a change of the command's terminal modes. It also shows that the command wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
@@ -356,7 +356,7 @@ async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
     keyboard.flush();
 }
 
-/// True if SIGTSTP has its default action in the process, as the masks in `/proc/PID/status` show
+/// True if the process has not changed the default action of SIGTSTP, as the masks in `/proc/PID/status` show
 /// (`proc_pid_status(5)`).
 fn leaves_stopping_to_us(process: Pid) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/status")) else { return false };

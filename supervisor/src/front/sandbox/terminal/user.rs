@@ -1,4 +1,4 @@
-//! The person's terminal. It is raw while a command has the keyboard, and restored on every way out.
+//! The person's terminal. It is raw while a command has the keyboard, and restored however the command ends.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
