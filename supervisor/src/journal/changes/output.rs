@@ -49,7 +49,7 @@ struct OutputPlace {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PatchFileError {
-    /// The path is `-`, which does not name a file.
+    /// The path is `-`. This names no file.
     #[error(
         "cannot write the patch to -: the run itself prints to standard output\n  hint: --patch FILE, or --patch ./- for a file of this name"
     )]

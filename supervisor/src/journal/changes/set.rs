@@ -55,7 +55,7 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub enum Content {
     Blob(Blob),
-    /// A content larger than the limit, which was not recorded.
+    /// A content that was not recorded, because it is larger than the limit.
     Omitted {
         size: u64,
     },

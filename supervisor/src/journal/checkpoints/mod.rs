@@ -2,13 +2,12 @@
 //!
 //! Each checkpoint is called a *look*: a snapshot of the project's files that a confined worker took. One is taken
 //! before the first call of a turn that may write, at the turn's end, and before and after each restoration of files.
-//! While a front end watches, more are taken between the calls of a turn, to show the changed files. The first one
-//! stores the contents of all files, and each later one those that changed. The files are in the state directory, which
-//! no agent can access:
+//! While a front end watches, more looks are taken between the calls of a turn, to show the changed files. The first
+//! look stores the contents of all files, and each later look those that changed. The files are in the state directory,
+//! which no agent can access:
 //!
-//! ```text
-//! checkpoints/SESSION/looks.jsonl   a line for each look: the paths that changed since the one before, and their states
-//! checkpoints/SESSION/contents      contents, one behind the other, each once
+//! ```text checkpoints/SESSION/looks.jsonl   a line for each look: the paths that changed since the one before, and
+//! their states checkpoints/SESSION/contents      contents, one behind the other, each once
 //! ```
 //!
 //! Ignored files, git's own directory and contents beyond [`MOST_OF_A_FILE`] are not in a checkpoint.

@@ -1,4 +1,4 @@
-//! Plans for a rewind, which restores the project's files to the state of an earlier checkpoint.
+//! Plans for a rewind. A rewind restores the project's files to the state of an earlier checkpoint.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -274,8 +274,8 @@ fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     Ok(directory(state).join(session))
 }
 
-/// Removes the checkpoints of sessions without a log, then the oldest ones until at most `most` bytes are left. The
-/// checkpoints of `keep` and of open sessions stay.
+/// Removes the checkpoints of sessions without a log, then the oldest checkpoints until at most `most` bytes are left.
+/// Keeps the checkpoints of the session `keep` and of open sessions.
 pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<()> {
     let entries = match fs::read_dir(directory(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

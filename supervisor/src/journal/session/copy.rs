@@ -65,8 +65,8 @@ pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Re
 }
 
 impl SessionLog {
-    /// Creates a log with every event of another log, which may be open. Returns the new log and the id of the copied
-    /// session. On failure, removes the new log.
+    /// Creates a log with every event of another log. A process may have that log open. Returns the new log and the id
+    /// of the copied session. On failure, removes the new log.
     pub(crate) fn copy_of(
         path: &Path,
         state: &Path,

@@ -89,7 +89,7 @@ impl LineFile {
         &self.file
     }
 
-    /// Truncates the file after `whole` bytes, which removes an incomplete last line.
+    /// Truncates the file after `whole` bytes. This removes an incomplete last line.
     pub(super) fn cut(&mut self, whole: u64) -> io::Result<()> {
         self.append_behind(whole);
         self.file.set_len(whole)

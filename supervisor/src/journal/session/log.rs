@@ -148,7 +148,7 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event and returns it as it was logged. If this process is killed, the kernel still writes the event.
+    /// Appends an event and returns it as it was logged. It is not lost if only this process is killed afterwards.
     pub fn append(
         &mut self,
         agent: &AgentId,

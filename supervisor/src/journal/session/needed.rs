@@ -87,7 +87,7 @@ pub(super) fn read(
     if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, sizes, ahead, watch) }
 }
 
-/// Reads the needed events of a log, which a process may have open. `ahead` is a rewind that follows.
+/// Reads the needed events of a log. A process may have the log open. `ahead` is a rewind that follows.
 pub(crate) fn read_needed(
     path: &Path,
     ahead: Option<RewindTarget>,

@@ -1,4 +1,4 @@
-//! Reads a part of a log, which may still be written.
+//! Reads a part of a log while the log may still be written.
 
 use std::fs::File;
 use std::path::Path;

@@ -115,7 +115,7 @@ impl Sieve {
         }
     }
 
-    /// Returns the last event of each agent that has not ended, and all kept events.
+    /// Returns the id of the last event of each agent, and all kept events.
     pub(super) fn finish(mut self) -> (BTreeMap<AgentId, EventId>, BTreeMap<EventId, SessionEvent>) {
         let last = self.agents.into_values().filter_map(|open| open.last);
         let highest = self.highest.into_values().map(|(_, event)| event);

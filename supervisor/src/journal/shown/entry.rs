@@ -18,7 +18,7 @@ pub(crate) struct ShownText {
     pub(super) session: String,
     /// Facts about the session with their names.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// Faults of the log as sentences, which are shown first.
+    /// Faults of the log as sentences. They are shown first.
     pub(super) warnings: Vec<String>,
     pub(super) entries: Vec<ShownEntry>,
     /// Lines with the usage totals of the session.
@@ -27,7 +27,7 @@ pub(crate) struct ShownText {
 
 #[derive(Debug)]
 pub(super) struct ShownEntry {
-    /// The depth of the agent in the tree of agents, which sets the indentation.
+    /// The depth of the agent in the tree of agents. It sets the indentation.
     pub level: usize,
     pub kind: EntryKind,
     pub time_ms: u64,

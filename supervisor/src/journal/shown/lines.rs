@@ -8,7 +8,7 @@ struct Of {
     agent: AgentId,
 }
 
-/// True if a line is an event. With `agent`, only if the event belongs to that agent.
+/// True if a line is an event; if `agent` is given, only if the event belongs to that agent.
 pub(crate) fn is_event(line: &[u8], agent: Option<&AgentId>) -> bool {
     serde_json::from_slice::<Of>(line).is_ok_and(|of| agent.is_none_or(|agent| of.agent == *agent))
 }

@@ -3,7 +3,7 @@
 use super::entry::{ShownEntry, ShownPart, ShownText};
 use super::html::Html;
 
-/// The style sheet, which is embedded in the page.
+/// The style sheet that is embedded in the page.
 const STYLE: &str = include_str!("style.css");
 
 pub(crate) fn page(shown: &ShownText) -> String {
