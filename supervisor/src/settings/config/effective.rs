@@ -55,7 +55,7 @@ impl Effective {
         self.text("model").unwrap_or_default()
     }
 
-    /// Returns the provider from the settings, or else the one that the catalogue states for the model.
+    /// Returns the provider: from the settings, or else the provider that the catalogue states for the model.
     pub fn provider(&self) -> ProviderKind {
         let of_model = || match self.facts().api {
             Api::Messages => ProviderKind::Anthropic,
@@ -107,7 +107,7 @@ impl Effective {
         self.elements("rights.sockets")
     }
 
-    /// Returns the paths to hide besides the default ones, as they were written.
+    /// Returns the paths that the settings hide in addition to the default ones, as they were written.
     pub fn hide(&self) -> &[Element] {
         self.elements("rights.hide")
     }
@@ -138,7 +138,7 @@ impl Effective {
         }
     }
 
-    /// Returns the default reaction to a failed step of a plan: what happens with the remaining steps.
+    /// Returns the default reaction to a failed step of a plan, which decides about the remaining steps.
     pub fn on_failure(&self) -> OnFailure {
         match self.text("plan.on_failure") {
             Some("retry") => OnFailure::Retry,

@@ -1,8 +1,8 @@
 //! Settings: the person's `config.toml`, a project's `.bailiwick.toml`, and their combination with flags and
 //! environment.
 //!
-//! A project's file is untrusted. It may restrict agents, and adds access only after the person has trusted exactly
-//! this file.
+//! A project's file is untrusted. It may restrict agents. It can add access only after the person has trusted exactly
+//! its present content.
 
 mod ask;
 mod described;

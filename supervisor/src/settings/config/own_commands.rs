@@ -1,6 +1,6 @@
 //! The person's own commands, in `commands/NAME.md` next to the settings, and those of a project in
-//! `.bailiwick/commands`. A project's commands are untrusted: each is ignored until the person has trusted exactly this
-//! file.
+//! `.bailiwick/commands`. A project's commands are untrusted: each file is ignored until the person has trusted exactly
+//! its content.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> 
     if whole == text { Ok(()) } else { replace(file, &whole) }
 }
 
-/// Adds a tool to those that run without a question in a project. An approval of an earlier definition is removed.
+/// Adds a tool to those that run without a question in a project. Removes an approval of the tool's earlier definition.
 pub fn allow_tool(file: &Path, project: &Path, grant: &ToolGrant) -> Result<(), TableError> {
     let text = read(file)?;
     let is_earlier = |name: &Path, other: &ToolGrant| {

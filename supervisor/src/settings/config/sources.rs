@@ -351,7 +351,7 @@ fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> 
     Some(format!("the command names the model {model:?}, which the settings do not allow"))
 }
 
-/// Describes a command for the question about trust. Its text is shown again before each use.
+/// Describes a command for the question about trust, with the first lines of its text. Each use shows the text again.
 fn described_command(path: &Path, command: &OwnCommand) -> Vec<String> {
     const LINES: usize = 20;
     let OwnCommand { name, description, text, reads, model, .. } = command;
