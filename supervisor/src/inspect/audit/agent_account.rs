@@ -35,7 +35,7 @@ pub(super) struct AgentAccount {
     /// Confined processes with access of their own: gateways, fetches, MCP servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestAccount>,
-    /// Tools of MCP servers that the agent relied on, and tools that a server later described differently.
+    /// Tools of MCP servers on which the agent relied, and tools whose description a server changed later.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<ToolPinned>,
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,

@@ -1,4 +1,4 @@
-//! The reasons why this machine refuses full confinement, and the remedies, from the kernel's settings.
+//! Reads the kernel's settings for the reasons why this machine refuses full confinement, and for the remedies.
 
 use std::fs;
 use std::path::Path;

@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub attempts: Vec<Attempt>,
 }
 
-/// Returns the checks for kernel, confinement and self-test, and the tier; `None` if nothing can be confined.
+/// Returns the checks for kernel, confinement and self-test, and the tested tier; `None` if nothing can be confined.
 pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<TierFound>) {
     let Outcome { ruleset, attempts } = match attack(setup, setup.tier).await {
         Ok(outcome) => outcome,

@@ -1,4 +1,4 @@
-//! Findings about access: a sub-agent must have its declared access, which must be within that of its parent.
+//! Findings about access: a sub-agent must have its declared access, and this must be within the access of its parent.
 
 use std::collections::BTreeMap;
 
