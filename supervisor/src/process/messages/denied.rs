@@ -6,7 +6,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
 use protocol::known_sockets::gives;
 
-/// Port of DNS, which people know by its name.
+/// Port of DNS. People know this port by its name.
 const DNS: &str = ":53";
 
 /// A denial as two lines: the blocked operation, and a hint.

@@ -1,4 +1,4 @@
-//! Messages to the person on standard error. Terminal controls are removed from them.
+//! Messages to the person on standard error, without terminal controls.
 
 mod denied;
 #[cfg(test)]

@@ -8,7 +8,7 @@ pub(crate) fn local(time: Timestamp) -> String {
     shown(time, TimeZone::system(), "%Y-%m-%d %H:%M")
 }
 
-/// Returns the time of an event, in milliseconds since the epoch, without the year: `11-29 17:40`.
+/// Returns the time of an event without the year, as in `11-29 17:40`. `time_ms` is in milliseconds since the epoch.
 pub(crate) fn of_log(time_ms: u64) -> String {
     let time = i64::try_from(time_ms).ok().and_then(|time| Timestamp::from_millisecond(time).ok());
     time.map(|time| shown(time, TimeZone::system(), "%m-%d %H:%M")).unwrap_or_default()
