@@ -151,7 +151,7 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     Ok(clients)
 }
 
-/// Returns the token in a file. If the file is missing, creates it with a new token.
+/// Returns the token from a file. If the file is missing, creates it with a new token.
 fn token(file: &Path) -> io::Result<SecretString> {
     match File::options().write(true).create_new(true).mode(0o600).open(file) {
         Ok(mut made) => {

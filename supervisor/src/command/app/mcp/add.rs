@@ -102,7 +102,7 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
     Ok(server)
 }
 
-/// Returns a program without a slash as it is, and a path as an absolute path, which is valid in every directory.
+/// Returns `command` as it is if it has no slash, and otherwise as an absolute path, which is valid in every directory.
 fn absolute(command: &str) -> Result<String, McpRefusal> {
     if !command.contains('/') {
         return Ok(command.to_owned());

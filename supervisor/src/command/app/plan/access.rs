@@ -70,7 +70,7 @@ pub(super) fn account(
     text
 }
 
-/// Returns the MCP servers and the tools that a plan names, each list with its kind in words.
+/// Returns two lists, each with its name in words: the MCP servers and the tools that a plan names.
 fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     let rights = plan.rights.as_ref();
     let names = |of: fn(&PlanRights) -> &Vec<String>| rights.map_or(&[][..], |rights| of(rights));

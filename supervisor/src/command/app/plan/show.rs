@@ -1,4 +1,4 @@
-//! `bailiwick plan show`: the text of a plan with the access of its execution.
+//! `bailiwick plan show`: the text of a plan, and the access that its execution has.
 
 use std::io::{self, Write};
 
