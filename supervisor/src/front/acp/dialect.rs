@@ -1,4 +1,4 @@
-//! State of `acp` besides its conversations, and the lines that it sends.
+//! The state of the `acp` server except for its conversations, and the lines that the server sends.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ use super::shown;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Draft {
-    /// Name and owner of the command; `None` for typed text.
+    /// Name and owner of the command from which the text comes; `None` for typed text.
     pub(super) of: Option<String>,
     pub(super) text: String,
     pub(super) images: Vec<Image>,

@@ -67,7 +67,7 @@ pub(super) enum WantedChange {
 pub(super) struct Change {
     pub(super) id: RequestId,
     pub(super) wanted: WantedChange,
-    /// True if the answer lists all options.
+    /// True if the client changed an option. The answer then lists all options.
     pub(super) is_option: bool,
 }
 

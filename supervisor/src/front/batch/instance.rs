@@ -283,7 +283,7 @@ fn files(directory: &Path, output: &str) -> Files {
 pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     let (_never, stop) = tokio::sync::watch::channel(None);
     let mut cleared = Ok(());
-    // Processes of a killed run may write for another moment, which is long on a busy machine.
+    // Processes of a killed run may still write for a moment, and for longer on a busy machine.
     for _ in 0..CLEARINGS {
         cleared = clear_once(runs, directory, stop.clone()).await;
         if cleared.is_ok() {

@@ -136,7 +136,7 @@ fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// Returns the image of an instance.
+/// Returns the source for an instance that runs in its image. Fails if the image's name is invalid.
 fn image(row: &InstanceRow) -> Result<TaskSource, String> {
     match (row.image_name.as_ref().or(row.image.as_ref()), &row.dockerhub_tag) {
         (Some(image), None) => in_image(image.clone(), TESTBED.to_owned()),

@@ -19,7 +19,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Reads the log of the only session.
+    /// Reads the log of the only session in the state directory.
     pub(super) fn in_logs(state: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         let mut logs = fs::read_dir(state.join("sessions"))?;
         let log = logs.next().ok_or("you have none")??.path();

@@ -214,7 +214,7 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     let RunningCommand { launched, gateway, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = beside(gateway, follow(launched, relay.as_mut(), &mut endings)).await;
     if !matches!(followed, Ok(FollowedCommand { ended: Ended::Exited(_), .. })) {
-        // If the broker or supervisor failed, processes without a death signal may remain, which are now our children.
+        // If the broker or supervisor failed, processes without a death signal may remain. They are now our children.
         // Otherwise the broker ends everything.
         end_orphans();
     }

@@ -21,7 +21,7 @@ impl Stopped {
         Self { stage, signal: None }
     }
 
-    /// The command did not start, because this process received `signal`.
+    /// Returns the error for a command that did not start, because this process received `signal`.
     pub(super) fn by(signal: i32) -> Self {
         Self { stage: String::new(), signal: Some(signal) }
     }

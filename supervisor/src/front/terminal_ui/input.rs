@@ -39,7 +39,7 @@ pub(super) struct TerminalInput {
     burst: bool,
     /// Longest time that an escape byte waits for the next byte.
     escape: Duration,
-    /// Time at which an incomplete key counts as complete, or is dropped.
+    /// Time at which an incomplete key counts as complete, or is dropped; `None` if no key is incomplete.
     patience: Option<Instant>,
     /// Time of the last query to the terminal; `None` if no answer can arrive any more.
     asked: Option<Instant>,

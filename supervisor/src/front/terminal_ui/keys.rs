@@ -29,7 +29,7 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 pub(super) enum TypedKey {
     Key(KeyEvent),
     Paste(String),
-    /// The terminal got or lost the focus (DECSET 1004).
+    /// True if the terminal got the focus, false if it lost the focus (DECSET 1004).
     Focus(bool),
     /// Number of notches that the mouse wheel turned; negative if up.
     Wheel(i16),
@@ -42,7 +42,7 @@ pub(super) enum TypedKey {
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     pending: Vec<u8>,
-    /// The content of an unfinished paste.
+    /// The content of an unfinished paste; `None` if no paste is unfinished.
     paste: Option<Vec<u8>>,
 }
 
@@ -205,7 +205,7 @@ fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
     };
     let end = body[length];
     if !(0x40..=0x7e).contains(&end) {
-        // Another key interrupted this sequence, which is dropped.
+        // Another key interrupted this sequence. The sequence is dropped.
         return Parsed::Whole(2 + length, None);
     }
     let key = std::str::from_utf8(&body[..length]).ok().and_then(|parameters| function_key(parameters, end));

@@ -71,7 +71,7 @@ pub(super) struct Ui {
     remembered: Option<UiMemory>,
     clock: Instant,
     stale: bool,
-    /// Content of the frame that is being written.
+    /// Content of the frame that is being written; `None` if no frame is.
     shown: Option<Shown>,
     has_shown: bool,
     turn_ended: bool,

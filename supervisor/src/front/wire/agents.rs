@@ -28,7 +28,7 @@ struct KnownAgent {
     status: Option<SubAgentStatus>,
     calls: BTreeMap<CallId, String>,
     approvals: BTreeSet<ApprovalId>,
-    /// The call that waits until another agent has finished its writes.
+    /// The call that waits until another agent has finished its writes; `None` if no call does.
     awaits_turn: Option<CallId>,
     guests: Vec<GuestInfo>,
     steps: u64,

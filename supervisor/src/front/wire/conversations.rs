@@ -176,7 +176,7 @@ impl Conversations {
                 Poll::Ready(Some(Ok((conversation, result)))) => {
                     Poll::Ready(NextEvent::Ended(self.ended(conversation, result.err())))
                 }
-                // A conversation panicked. Its channel is closed, which shows which one it was.
+                // A conversation panicked. Its closed channel shows which conversation it was.
                 Poll::Ready(Some(Err(error))) => {
                     let closed = self.open.iter().find(|(_, open)| open.handle.is_over());
                     match closed.map(|(conversation, _)| conversation.clone()) {

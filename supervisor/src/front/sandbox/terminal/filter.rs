@@ -63,7 +63,7 @@ struct FilterKeys {
     /// Entries on the flag stack of kitty's keyboard protocol: pushed (`CSI > flags u`) and not popped
     /// (`CSI < number u`).
     pushed: u16,
-    /// True if the flags were set without a push (`CSI = flags ; mode u`).
+    /// True if flags of kitty's protocol were set without a push (`CSI = flags ; mode u`).
     set: bool,
     /// The xterm resources that were set, such as modifyOtherKeys (XTMODKEYS, `CSI > resource ; value m`).
     resources: BTreeSet<u16>,

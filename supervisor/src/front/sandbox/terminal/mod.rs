@@ -60,7 +60,7 @@ pub(super) struct TerminalRelay {
     keyboard: Option<Keyboard>,
     window: OwnedFd,
     output: JoinHandle<ShownOutput>,
-    /// Keys that did not fit into the command's terminal.
+    /// Typed keys that the command's terminal has not had room for.
     typed: Vec<u8>,
     /// The process that leads the session of the command's terminal.
     leader: Option<Pid>,
