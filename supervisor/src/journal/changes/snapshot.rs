@@ -53,7 +53,7 @@ pub enum IntakeError {
     /// The next entry or the end arrived before a file's content was complete.
     #[error("the content of {path} lacks {missing} bytes")]
     Incomplete { path: ProjectPath, missing: u64 },
-    /// A piece of another kind of response arrived.
+    /// A piece arrived that belongs to the response to another kind of call.
     #[error("a command's output came within a snapshot")]
     Foreign,
     /// The entries, names or contents exceed a limit.

@@ -49,9 +49,9 @@ pub struct Restore {
 pub enum Why {
     /// Another program changed the file: after the last turn, or between two earlier turns.
     Foreign,
-    /// The content was too large or unreadable, so it was not stored.
+    /// The content was not stored: it was too large or unreadable, or the session's space was used up.
     NotKept,
-    /// The file existed at the checkpoint but was ignored then.
+    /// The file existed at the time of the checkpoint, but git ignored it then.
     Ignored,
     /// A program on the host runs the file or reads it as configuration.
     Protected,

@@ -78,7 +78,7 @@ impl Store {
     }
 }
 
-/// Creates a file. Fails if the path exists, also as a symbolic link.
+/// Creates a file. Fails if anything exists at the path, even a symbolic link.
 fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;

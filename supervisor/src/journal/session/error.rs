@@ -124,16 +124,16 @@ pub enum Fault {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// A line belongs to another session than the first one.
+    /// A line belongs to another session than the first line of the log.
     #[error("event {id} belongs to another session, {session}")]
     Session { id: EventId, session: String },
     /// Two events have the same id. The first one counts.
     #[error("there are two events {id}; the later line is left out")]
     Duplicate { id: EventId },
-    /// An event comes after one with a higher id.
+    /// An event comes after an event with a higher id.
     #[error("event {id} comes after an event with a higher number")]
     Order { id: EventId },
-    /// An event's parent is missing or comes later.
+    /// The parent of an event is missing, or comes after the event.
     #[error("event {id} follows from event {parent}, which is missing")]
     Orphan { id: EventId, parent: EventId },
 }

@@ -125,7 +125,7 @@ impl LineFile {
             self.append_behind(self.whole + line.len() as u64);
             return Ok(());
         }
-        // If the cut fails too, the next append tries it first.
+        // If the truncation fails too, the next append tries to truncate first.
         let _ = self.mend();
         written
     }

@@ -56,7 +56,7 @@ impl<R: Read> Parts<R> {
         }
     }
 
-    /// Reads more bytes. Returns false at the end.
+    /// Reads more bytes. Returns false at the end of the log.
     fn read(&mut self) -> io::Result<bool> {
         self.held.reserve(PART);
         Ok(self.from.by_ref().take(PART as u64).read_to_end(&mut self.held)? > 0)

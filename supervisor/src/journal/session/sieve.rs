@@ -156,7 +156,7 @@ impl Sieve {
         let Some(id) = self.calls.remove(&(event.agent.clone(), call)) else { return self.pass(event) };
         let Some(started) = self.kept.remove(&id) else { return self.pass(event) };
         let is_edit = matches!(started.kind, EventKind::ToolCallStarted { kind: ToolKind::Edit, .. });
-        // An interrupted edit may have left temporary files, which each continuation searches.
+        // An interrupted edit may have left temporary files. Each continuation of the session searches for them.
         let leaves = is_edit
             && matches!(&event.kind, EventKind::ToolCallFinished { content, .. } if content.starts_with(CUT_OFF));
         if leaves || self.first_calls.contains(&id) {
