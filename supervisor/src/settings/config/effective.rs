@@ -34,9 +34,9 @@ pub struct Effective {
     /// Keys of the terminal UI that the person changed.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
-    /// Roles of sub-agents: first the person's, then the trusted ones of the project.
+    /// Roles of sub-agents: first the person's, then those of the project that the person trusts.
     pub roles: Vec<RoleEntry>,
-    /// The person's commands, and the trusted ones of the project.
+    /// The person's commands, and those of the project that the person trusts.
     pub commands: Vec<OwnCommand>,
     /// The person's MCP servers.
     pub mcp: Vec<McpServer>,

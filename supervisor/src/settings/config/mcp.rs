@@ -37,7 +37,7 @@ pub struct McpServer {
     pub enabled: bool,
     /// Tools that run without a question in this project, as the project's table in the person's file says.
     pub always: Vec<ToolGrant>,
-    /// Tools that run without a question in this run, from a flag.
+    /// Tools that run without a question in this run, because a flag says so.
     pub unasked: Vec<String>,
     pub origin: ConfigOrigin,
 }

@@ -33,7 +33,7 @@ const LONGEST_DESCRIPTION: usize = 200;
 
 const LONGEST_NAME: usize = 40;
 
-/// Line before and after the fields of a command's file.
+/// Line before and after the fields at the beginning of a command's file.
 const FENCE: &str = "---";
 
 #[derive(Clone, Debug)]
