@@ -108,7 +108,7 @@ pub(super) struct Approval {
     pub decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The reason for a decision that the person did not make.
+    /// The reason for a decision that the person did not make; `None` for other decisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The part of the change that was approved; `None` if the decision was about all of it.

@@ -54,7 +54,7 @@ pub(crate) enum TriedAct {
     NotPermitted {
         error: String,
     },
-    /// The target is missing, or the action failed for another reason.
+    /// The action failed without a denial, for example because its target is missing.
     Failed {
         error: String,
     },
