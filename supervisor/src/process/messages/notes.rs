@@ -13,7 +13,7 @@ pub(crate) fn hold(note: &str) -> bool {
     held().as_mut().map(|notes| notes.push(note.to_owned())).is_some()
 }
 
-/// Returns the messages that were held back since the last call.
+/// Returns the messages that were held back since the previous call of this function.
 pub(crate) fn take() -> Vec<String> {
     held().as_mut().map(std::mem::take).unwrap_or_default()
 }
