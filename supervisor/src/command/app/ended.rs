@@ -1,4 +1,4 @@
-//! Runs commands that clean up after a signal.
+//! Runs a command so that a signal ends it and what it created is removed.
 
 use crate::process::exit::Exit;
 use crate::process::messages::complain;

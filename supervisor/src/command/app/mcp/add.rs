@@ -138,7 +138,7 @@ struct ShownServer {
 enum ServerFiles {
     /// The server's command installs nothing.
     None,
-    /// Files that the person has already approved.
+    /// Files that were installed and approved earlier.
     Kept(Box<InstalledServer>),
     New(Box<NewInstallation>),
 }
