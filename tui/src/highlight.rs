@@ -11,22 +11,23 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 use crate::text::Ink;
 
-/// Maximum number of lines that are highlighted together.
+/// Maximum number of lines in one request for highlighting.
 pub(crate) const TOGETHER: usize = 60;
 
-/// In bytes. Some grammars are slow on longer lines, which readable code does not have.
+/// Maximum length of a highlighted line in bytes. Some grammars are slow on longer lines, which readable code does not
+/// have.
 const LONGEST: usize = 300;
 
 const NAME: usize = 32;
 
-/// Each grammar takes 5 to 20 MiB after its regular expressions are compiled.
+/// Maximum number of grammars in use. Each takes 5 to 20 MiB after its regular expressions are compiled.
 const GRAMMARS_USED: usize = 4;
 
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A smaller grammar for those of 50 MiB, and none for those of logs, which are slow.
+/// Replacements of grammars: smaller ones for grammars of 50 MiB, and none for those of logs, which are slow.
 const INSTEAD: [(&str, &str); 5] = [
     ("TypeScript", "JavaScript"),
     ("TypeScriptReact", "JavaScript"),
@@ -35,7 +36,7 @@ const INSTEAD: [(&str, &str); 5] = [
     ("syslog", "Plain Text"),
 ];
 
-/// By the prefixes of their scopes; a later entry takes precedence.
+/// Kinds of text by the prefixes of their scopes; a later entry takes precedence.
 static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     let kinds = [
         ("comment", Ink::Comment),
@@ -52,14 +53,13 @@ static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     kinds.into_iter().filter_map(|(scope, ink)| Some((Scope::new(scope).ok()?, ink))).collect()
 });
 
-/// As byte ranges; plain text is omitted.
+/// Byte ranges of a line with their kinds of text; plain text is omitted.
 pub(crate) type Kinds = Vec<(Range<usize>, Ink)>;
 
-/// Lines of code to highlight. [`read`](Self::read) is slow and must not be called by the drawing loop.
+/// Lines of code to highlight. [`read`](Self::read) is slow and must not be called in the drawing loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeToRead {
     pub(crate) place: Place,
-    /// Number that identifies the request.
     pub(crate) number: u64,
     pub(crate) unread: Unread,
 }
@@ -69,7 +69,7 @@ pub struct CodeRead {
     pub(crate) place: Place,
     pub(crate) number: u64,
     pub(crate) kinds: Vec<Kinds>,
-    /// State for the following lines; `None` if they cannot be highlighted.
+    /// State for the lines that follow; `None` if they cannot be highlighted.
     pub(crate) readers: Option<Readers>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum Place {
     Transcript(AgentId, usize, usize),
     /// Code in an approval request: number of the request and index of the part.
     Card(u64, usize),
-    /// Code on a page: number of the page and index of the part.
+    /// Code on a page: revision of the page and index of the part.
     Page(u64, usize),
 }
 
@@ -171,7 +171,7 @@ impl Reader {
         Some(kinds)
     }
 
-    /// Returns the kind of text at the current position, by the innermost scope that has one.
+    /// Returns the kind of text at the current position: that of the innermost scope with a kind.
     fn ink(&self) -> Ink {
         let kind = |scope: &Scope| {
             KINDS.iter().rev().find(|(kind, _)| kind.is_prefix_of(*scope)).map(|(_, ink)| *ink)
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// True if a grammar is in use, or if the limit allows one more.
+/// True if a grammar is in use already, or if [`GRAMMARS_USED`] allows one more.
 fn is_used(grammar: &SyntaxReference) -> bool {
     let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
     let is_known = used.contains(&grammar.name);
@@ -191,7 +191,7 @@ fn is_used(grammar: &SyntaxReference) -> bool {
     is_known
 }
 
-/// The extension of a file's name, or the whole name.
+/// Returns the extension of a file's name; the whole name if there is no extension.
 pub(crate) fn language_of(path: &[u8]) -> String {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
@@ -208,7 +208,6 @@ mod tests {
         CodeToRead { place: Place::Card(0, 0), number: 0, unread }.read()
     }
 
-    /// The texts of a line with their kinds.
     fn kinds<'a>(line: &'a str, kinds: &Kinds) -> Vec<(&'a str, Ink)> {
         kinds.iter().map(|(range, ink)| (&line[range.clone()], *ink)).collect()
     }

@@ -1,4 +1,4 @@
-//! Models that `:model` accepts without a check, since a mistyped name would only fail at the next request.
+//! Models that `:model` accepts without a question. A mistyped name would only fail at the next request.
 
 use similar::TextDiff;
 
@@ -11,9 +11,9 @@ pub struct KnownModels {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModel {
     pub name: String,
-    /// Context window in tokens.
+    /// Size of the context window in tokens.
     pub window: u64,
-    /// In words; `None` if unknown.
+    /// Price in words; `None` if unknown.
     pub price: Option<String>,
 }
 
@@ -24,7 +24,7 @@ const LIKE: f32 = 0.6;
 const MOST_OFFERED: usize = 3;
 
 impl KnownModels {
-    /// An error with similar names for an unknown model; `None` for a known one.
+    /// Returns an error with similar names for an unknown model; `None` for a known one.
     pub fn refusal(&self, name: &str) -> Option<String> {
         if self.knows(name) {
             return None;
@@ -63,7 +63,7 @@ impl KnownModels {
     }
 }
 
-/// True for the same name, a dated version of it, or a matching prefix.
+/// True if a name is a known name, a dated version of it, or begins with a known prefix.
 fn stands_for(known: &str, name: &str) -> bool {
     let is_date = |rest: &str| {
         let digits = rest.strip_prefix('-').map(|rest| rest.replace('-', ""));

@@ -15,9 +15,10 @@ use crate::view::Shown;
 
 #[derive(Clone, Debug)]
 pub enum Msg {
-    /// Key press, with the time when it was read.
+    /// Key press.
     Key(KeyEvent),
-    /// Key that was read together with others, as in an unmarked paste. It never answers a request.
+    /// Key that was read together with others, as when a terminal sends a paste as keys. It never answers an approval
+    /// request.
     KeyOfMany(KeyEvent),
     Paste(String),
     Submit(String),
@@ -34,19 +35,18 @@ pub enum Msg {
     Theme(ThemeName),
     /// The process was stopped and continues. Everything on the screen counts as unseen.
     Resumed,
-    /// Result of [`Action::Attach`] and [`Action::AttachClipboard`]: the picture or an error.
+    /// Result of [`Action::Attach`] and [`Action::AttachClipboard`]: the picture, or an error message.
     Attached(Result<Image, String>),
-    /// Result of [`Action::FindPicture`] if there is one.
+    /// Result of [`Action::FindPicture`] if the path is that of a picture.
     PictureFound {
         text: String,
-        /// The picture at its path.
         image: Image,
     },
     PlanEdited {
         /// Agent that requests the approval.
         agent: AgentId,
         id: ApprovalId,
-        /// The new text; `None` if it is unchanged; or an error.
+        /// New text; `None` if it is unchanged; `Err` with a message if the editor failed.
         edited: Result<Option<String>, String>,
     },
     /// Result of [`Action::EditText`].
@@ -55,19 +55,20 @@ pub enum Msg {
         agent: AgentId,
         id: ApprovalId,
         path: WirePath,
-        /// The new text; `None` if it is unchanged; or an error.
+        /// New text; `None` if it is unchanged; `Err` with a message if the editor failed.
         edited: Result<Option<String>, String>,
     },
-    /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; or an error.
+    /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; `Err` with a message if the editor
+    /// failed.
     PromptEdited(Result<Option<String>, String>),
     CodeRead(CodeRead),
     /// Result of [`Action::ReadLog`].
     LogRead(Result<LogRows, String>),
     EventRead(Result<String, String>),
-    /// Answer to a command that the caller carried out.
+    /// Answer to a command that the caller executed.
     Answer(String),
     Note(String),
-    /// The session's engine has ended: no input will be answered.
+    /// The engine of the session has ended: no input will be answered.
     CoreGone,
 }
 
@@ -77,13 +78,13 @@ pub enum Reason {
     Approval,
     /// A denied command can run again if the person allows it.
     Denial,
-    /// The session waits for disk space.
+    /// The session is paused until the disk has free space.
     Paused,
     TurnOver,
 }
 
 impl Reason {
-    /// Contains no text of a model.
+    /// Returns the text of the notification, which contains no text of a model.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "Bailiwick: an approval waits for you",
@@ -148,14 +149,14 @@ pub enum Action {
     /// Copy this text to the terminal's clipboard and to a file; [`Msg::Note`] reports the result.
     Copy {
         what: Copied,
-        /// Text without hidden characters.
+        /// Text with hidden characters made visible.
         text: String,
     },
     /// Read the session's log in the background; [`Msg::LogRead`] returns its rows.
     ReadLog,
     /// Read one event of the log; [`Msg::EventRead`] returns it.
     ReadEvent {
-        /// Position of the event's line in the log.
+        /// Byte offset of the event's line in the log file.
         at: u64,
     },
     /// Highlight this code in the background; [`Msg::CodeRead`] returns the result.

@@ -13,7 +13,7 @@ impl UiTime {
         Self(Duration::from_millis(millis))
     }
 
-    /// Zero if `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -5,7 +5,7 @@ use crate::start::Capabilities;
 /// Number of screen rows for title, filter and keys.
 pub(crate) const AROUND: u16 = 4;
 
-/// Number of screen rows per list row.
+/// Number of screen rows of an entry.
 pub(crate) const TALL: u16 = 2;
 
 const LONGEST: usize = 200;
@@ -14,7 +14,7 @@ const LONGEST: usize = 200;
 pub struct PickerRow {
     pub title: String,
     pub about: String,
-    /// True if the row is always listed. Tab shows and hides the others.
+    /// True if the row is always listed. Tab shows and hides the other rows.
     pub is_near: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Picker {
     rows: Vec<PickerRow>,
     small: Vec<String>,
     pub(crate) typed: String,
-    /// True if all rows are listed.
+    /// True if all rows are listed, not only the near ones.
     pub(crate) shows_all: bool,
     found: Vec<usize>,
     chosen: usize,
@@ -100,7 +100,7 @@ impl Picker {
         places.filter_map(|(place, at)| Some((self.rows.get(*at)?, place == self.chosen)))
     }
 
-    /// Number of matching rows, and of rows without a filter.
+    /// Returns the number of matching rows, and the number of rows without the filter.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.found.len(), self.rows.iter().filter(|row| self.shows_all || row.is_near).count())
     }
@@ -114,7 +114,7 @@ impl Picker {
         self.chosen = if down { (self.chosen + rows).min(last) } else { self.chosen.saturating_sub(rows) };
     }
 
-    /// Lists the rows that contain all typed words; selects the first.
+    /// Lists the rows that contain all typed words, and selects the first.
     fn find(&mut self) {
         let typed = self.typed.to_lowercase();
         let words: Vec<_> = typed.split_whitespace().collect();

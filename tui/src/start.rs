@@ -17,7 +17,7 @@ pub struct Start {
     pub rights: RightsSummary,
     pub tier: Option<Tier>,
     pub model: String,
-    /// Models that can be chosen in the session.
+    /// Models that can be selected in the session.
     pub models: KnownModels,
     pub window: Option<u64>,
     pub keymap: Keymap,
@@ -26,13 +26,14 @@ pub struct Start {
     pub history: Vec<String>,
     pub capabilities: Capabilities,
     pub status: StatusWords,
-    /// Formats a time of the log, in milliseconds since the epoch, in the time zone of the machine.
+    /// Function that formats a time of the log, in milliseconds since the epoch, in the time zone of the machine.
     pub local_time: fn(u64) -> String,
     /// Functions that describe the scope of an approval.
     pub previews: Previews,
-    /// Origins of the settings that cause requests.
+    /// Origins of the settings that cause approval requests.
     pub origins: Origins,
-    /// Commands and tools that the settings let run without a question in this project, each in words with its origin.
+    /// Commands and tools that need no approval in this project according to the settings, each in words with its
+    /// origin.
     pub unasked: Vec<String>,
 }
 
@@ -51,13 +52,13 @@ pub struct Origins {
     pub confirm_shell: String,
 }
 
-/// Length of the status bar.
+/// Setting for the length of the status bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatusWords {
     /// Everything that there is room for.
     #[default]
     Full,
-    /// Only what is not ordinary.
+    /// Only values that differ from the usual ones.
     Short,
 }
 

@@ -5,16 +5,16 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::text::{Columns, SafeText, Wrap, wrap};
 
-/// Verb of a command; only commands can have several lines.
+/// Verb of a shell command. Only commands can have several lines.
 const RUN: &str = "run";
 
-/// Verb of a call of a tool of an MCP server.
+/// Verb of a call of an MCP server's tool.
 const CALL: &str = "call";
 
-/// Text between the name of an MCP server, which does not contain it, and the name of its tool.
+/// Separator between the name of an MCP server, which does not contain it, and the name of a tool.
 const OF_SERVER: &str = "__";
 
-/// Maximum number of characters of the arguments of such a call.
+/// Maximum number of characters of an MCP call's arguments.
 const ARGUMENTS: usize = 60;
 
 /// Summary of a tool call. Its texts come from the model and must be sanitised before display.
@@ -40,7 +40,7 @@ impl ToolSummary {
         self.joined(&self.object)
     }
 
-    /// Of a command with several lines, only the first.
+    /// Returns the summary on one line: the first line of a command with several lines.
     pub fn one_line(&self) -> String {
         let lines = self.object.lines().count();
         match self.object.lines().find(|line| !line.trim().is_empty()) {
@@ -51,12 +51,12 @@ impl ToolSummary {
         }
     }
 
-    /// Without the text of a command with several lines.
+    /// Returns the summary without the text of a command with several lines.
     pub(crate) fn head(&self) -> String {
         if self.verb == RUN && self.object.contains('\n') { self.verb.clone() } else { self.text() }
     }
 
-    /// Returns the summary with another size of the change.
+    /// Returns the summary with other line counts, such as `+3 -1`.
     pub(crate) fn head_with(&self, stat: &str) -> String {
         Self { stat: stat.to_owned(), ..self.clone() }.head()
     }
@@ -75,7 +75,7 @@ impl ToolSummary {
     }
 }
 
-/// On one line of at most `columns` columns.
+/// Sanitises a text and cuts it to one line of at most `columns` columns.
 pub fn cut(untrusted: &str, columns: usize) -> String {
     let text = SafeText::line(untrusted);
     let text = text.as_str();
@@ -90,7 +90,7 @@ pub fn cut(untrusted: &str, columns: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// An unknown tool keeps its name.
+/// Returns the verb for a tool; the name of the tool if it is unknown.
 fn verb(name: &str) -> &str {
     match name {
         "shell_exec" => RUN,
@@ -108,7 +108,7 @@ fn verb(name: &str) -> &str {
     }
 }
 
-/// Splits the name of a tool of an MCP server into the names of both.
+/// Splits the name of an MCP server's tool into the names of server and tool; `None` for another name.
 fn of_server(name: &str) -> Option<(&str, &str)> {
     name.split_once(OF_SERVER).filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
@@ -121,7 +121,7 @@ pub(crate) fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
     input.get(key).and_then(Value::as_str)
 }
 
-/// A path, a pattern or a command.
+/// Returns the object of a call: a path, a pattern or a command.
 fn object(name: &str, input: &Value) -> String {
     let of = |key| text(input, key).unwrap_or_default().to_owned();
     match name {
@@ -144,7 +144,7 @@ fn object(name: &str, input: &Value) -> String {
     }
 }
 
-/// Returns a call of a tool of an MCP server, such as `docs search (text: "blank lines")`.
+/// Returns a summary of an MCP call, such as `docs search (text: "blank lines")`.
 fn called(name: &str, arguments: Option<&Value>) -> String {
     let tool = of_server(name).map_or_else(|| name.to_owned(), |(server, tool)| format!("{server} {tool}"));
     let arguments = arguments.and_then(Value::as_object).filter(|arguments| !arguments.is_empty());
@@ -176,7 +176,8 @@ fn edited(input: &Value) -> String {
     added.into_iter().chain(removed).collect::<Vec<_>>().join(" ")
 }
 
-/// The old content is unknown, so no lines count as added.
+/// Returns the number of lines of a written file, such as `(3 lines)`. The old content is unknown, so no lines count as
+/// added.
 fn written(input: &Value) -> String {
     match text(input, "content").map(|content| content.lines().count()) {
         Some(1) => "(1 line)".to_owned(),

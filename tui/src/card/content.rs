@@ -49,7 +49,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     Block::of(parts)
 }
 
-/// Removes the agent's reason with its heading.
+/// Removes the reason that the agent gives, with its heading.
 pub(super) fn remove_reason(block: &mut Block) {
     if let Some(at) = block.parts.iter().position(|part| part.look() == Look::Claim) {
         block.parts.drain(at.saturating_sub(1)..=at);
@@ -76,7 +76,8 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// Includes access that the parent has: the sub-agent uses it without further requests.
+/// Returns the lines about a sub-agent's access. Access that the parent also has is included: the sub-agent uses it
+/// without further requests.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", which the main agent cannot"[..] } else { b"" };
@@ -116,7 +117,7 @@ fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
     ]
 }
 
-/// The command whose connection waits, and the program and host of the connection.
+/// Returns the command whose connection waits for the answer, and the program and host of the connection.
 fn waiting(params: &HostApprovalParams) -> Vec<Part> {
     let HostApprovalParams { command, program, host, .. } = params;
     let by = if program.is_empty() { String::new() } else { format!(" by {program}") };
@@ -132,7 +133,7 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
     ]
 }
 
-/// Access of the called server, independent of the agent's access.
+/// Returns the lines about the access of the called MCP server, which does not depend on the agent's access.
 fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     let mut parts = server_access(params.access.as_ref());
     let allows = match &params.access {
@@ -143,7 +144,7 @@ fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     parts
 }
 
-/// One line each.
+/// Returns the access of an MCP server, one part per line; empty if the server runs outside the sandbox.
 pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
     let Some(access) = access else { return Vec::new() };
     let lines = access.to_string();
@@ -151,7 +152,7 @@ pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
     names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line)).collect()
 }
 
-/// The form with its default values.
+/// Returns the form with its default values; empty for another approval request.
 fn form(request: &ServerRequest) -> Vec<Part> {
     let ServerRequest::ServerForm(params) = request else { return Vec::new() };
     FormDraft::of(request).map(|form| form.block(params, false).0.parts).unwrap_or_default()
@@ -167,7 +168,7 @@ fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
     vec![fact("allows", &format!("{reached}{once}")), fact("sends", "the whole URL to the host")]
 }
 
-/// The access that a yes to everything in the turn gives, and its end.
+/// Returns the page about allowing the whole turn: the access that the turn gets, and its end.
 pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
     let TurnAccess { write, network_after, confirms_commands, .. } = access;
     let mut parts = vec![Part::new(
@@ -205,7 +206,7 @@ pub(crate) fn fact(name: &str, value: &str) -> Part {
     named(name, value.as_bytes())
 }
 
-/// Shows every byte of the value.
+/// Returns a labelled value with every byte visible.
 pub(super) fn named(name: &str, value: &[u8]) -> Part {
     Part::new(labelled(name, value), Look::Fact)
 }
@@ -214,7 +215,7 @@ pub(super) fn labelled(name: &str, value: &[u8]) -> SafeText {
     SafeText::labelled(&format!("{name:<10}"), value)
 }
 
-/// The absolute path outside of the project.
+/// Returns a path relative to the project; an absolute path if it is outside.
 pub(crate) fn in_project<'a>(path: &'a WirePath, project: &WirePath) -> &'a [u8] {
     let (path, project) = (path.as_bytes(), project.as_bytes());
     let inside = path.strip_prefix(project).and_then(|rest| rest.strip_prefix(b"/"));
@@ -239,7 +240,7 @@ pub(super) fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
 }
 
-/// `None` for an approval without the network.
+/// Returns words about the network access of an approval; `None` if it includes none.
 pub(super) fn reached(grant: &Grant) -> Option<String> {
     let words = match &grant.net {
         Network::Off => return None,
@@ -249,7 +250,7 @@ pub(super) fn reached(grant: &Grant) -> Option<String> {
     Some(places(&words, grant.reach))
 }
 
-/// `words` and the additional places that the network reaches.
+/// Appends the special networks that are reached, such as private networks, to `words`.
 pub(super) fn places(words: &str, reach: Reach) -> String {
     let Reach { host, lan, link_local, metadata } = reach;
     let besides = [

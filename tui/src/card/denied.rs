@@ -9,7 +9,7 @@ use protocol::known_sockets::gives;
 use super::content::{fact, in_project, named, reached};
 use crate::model::Part;
 
-/// Maximum length of a path in a hint.
+/// Maximum length of a path in a key hint.
 const LONGEST: usize = 24;
 
 pub(super) const fn title(denial: &Denial) -> &'static str {
@@ -27,7 +27,7 @@ pub(super) const fn grade(denial: &Denial) -> &'static str {
     }
 }
 
-/// The denied access and the reason.
+/// Returns the line about the denied access, with the reason.
 pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     let Denial { operation, object, missing_right, .. } = denial;
     let object = match object {
@@ -42,7 +42,7 @@ pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     )
 }
 
-/// Reason of the denial, as the end of a sentence; empty if it needs none.
+/// Returns the reason of a denial as the end of a sentence; empty if no reason is needed.
 pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'static str {
     match (missing.value(), operation) {
         (Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }), _) => {
@@ -56,7 +56,7 @@ pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRigh
     }
 }
 
-/// Access of the next run, one line each.
+/// Returns the access that the command gets when it runs again, one line each.
 pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
     let write = params.grant.write.iter().map(|path| {
         let place = if path == project { &b"in this project"[..] } else { in_project(path, project) };

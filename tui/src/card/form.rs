@@ -1,4 +1,4 @@
-//! Form of an MCP server that a person fills in.
+//! Form of an MCP server, while a person fills it in.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,18 @@ use super::content::{fact, server_access};
 use crate::model::{Block, Editor, Look, Part};
 use crate::text::SafeText;
 
-/// Maximum number of characters of a field's name before its text.
+/// Maximum number of characters of a field's name before the typed text.
 const MARK: usize = 24;
 
-/// Maximum number of choices that are listed while another field is filled in.
+/// Maximum number of values of a field that are listed while another field is selected.
 const MOST_NAMED: usize = 12;
 
-/// The content of a field while a person fills it in.
+/// Content of a field while a person fills in the form.
 #[derive(Debug)]
 enum FieldEntry {
-    /// A text, a number, or the one chosen value.
+    /// Text, number, or the single selected value.
     Written(Editor),
-    /// The chosen values, and the index of the one that Space toggles.
+    /// Selected values, and the index of the value that Space toggles.
     Several { chosen: BTreeSet<String>, at: usize },
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct FormDraft {
 }
 
 impl FormDraft {
-    /// With defaults; `None` for requests other than forms.
+    /// Returns the form with default values; `None` for another approval request.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::ServerForm(params) = request else { return None };
         let fields = params.fields.clone();
@@ -77,7 +77,7 @@ impl FormDraft {
         }
     }
 
-    /// Chooses the selected value, or no longer.
+    /// Selects or deselects the value at the cursor.
     pub(crate) fn toggle(&mut self) {
         let (Some(field), Some(FieldEntry::Several { chosen, at })) =
             (self.fields.get(self.chosen), self.entries.get_mut(self.chosen))
@@ -92,7 +92,7 @@ impl FormDraft {
         }
     }
 
-    /// Shortened for the line of its text.
+    /// Returns the beginning of the selected field's name, as the mark before the typed text.
     pub(crate) fn mark(&self) -> String {
         let name: String = self.field().map_or("", FormField::label).chars().take(MARK).collect();
         format!("{name} › ")
@@ -110,7 +110,7 @@ impl FormDraft {
         is_field
     }
 
-    /// For a field with several values, selects one.
+    /// Goes to the next or previous value of the selected field.
     pub(crate) fn choose(&mut self, forward: bool) {
         let (Some(field), Some(entry)) = (self.fields.get(self.chosen), self.entries.get_mut(self.chosen))
         else {
@@ -145,7 +145,7 @@ impl FormDraft {
         *entry = Editor::with(values.get(to).copied().unwrap_or_default().to_owned());
     }
 
-    /// If a field is invalid, that field is chosen.
+    /// Returns the values; `None` if a field is invalid. That field is then selected.
     pub(crate) fn values(&mut self) -> Option<FormValues> {
         let mut values = FormValues::new();
         let mut first = None;
@@ -163,7 +163,7 @@ impl FormDraft {
         Some(values)
     }
 
-    /// Returns the text of the request, and the place of the chosen field in it. `editing` marks that field.
+    /// Returns the text of the form, and the index of the selected field's part. `editing` marks the selected field.
     pub(crate) fn block(&self, params: &ServerFormParams, editing: bool) -> (Block, usize) {
         let asked = format!("the MCP server {} asks during the call of {}:", params.server, params.tool);
         let mut parts = vec![
@@ -210,7 +210,7 @@ impl FieldEntry {
         check(field, value.as_ref()).map(|()| value)
     }
 
-    /// Typed text; empty for several values.
+    /// Returns the typed text; empty for a field with several values.
     fn whole(&self) -> String {
         match self {
             Self::Written(editor) => editor.whole(),
@@ -226,7 +226,7 @@ impl FieldEntry {
     }
 }
 
-/// Name, bounds, value and error of one field.
+/// Returns the name, bounds, value and error of a field, one part each.
 fn lines(field: &FormField, entry: &FieldEntry, is_chosen: bool, shows_fault: bool) -> Vec<Part> {
     let (mark, look) = if is_chosen { ("▸ ", Look::User) } else { ("  ", Look::Assistant) };
     let title = format!("{} ({})", field.label(), field_bounds(field));

@@ -1,10 +1,10 @@
-//! Protection against keys pressed before a person could read the request.
+//! Protection against keys that were pressed before a person could read an approval request.
 
 use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Minimum time between the request's appearance, or a key press, and a key that counts: a person who is typing
+/// Minimum time from the appearance of a request, or from a key press, until a key counts: a person who is typing
 /// continues for a moment.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
@@ -20,14 +20,14 @@ impl Guard {
         self.drawn.get_or_insert(at);
     }
 
-    /// True if the key counts. An early key delays the time from which keys count.
+    /// Records a key. True if the key counts as an answer; an early key extends the waiting time.
     pub(crate) fn key(&mut self, at: UiTime) -> bool {
         self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
         self.last_key = self.last_key.max(at);
         self.open
     }
 
-    /// Ignores keys until none was pressed for a moment.
+    /// Ignores keys until none has been pressed for [`QUIET`].
     pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.open = false;
         self.last_key = self.last_key.max(at);

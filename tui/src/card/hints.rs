@@ -7,13 +7,13 @@ use crate::keymap::Keymap;
 
 pub(crate) const APART: u16 = 2;
 
-/// Minimum width for full sentences.
+/// Minimum columns of a card whose hints are full sentences.
 const WIDE: u16 = 50;
 
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub text: String,
-    /// Number of emphasised bytes at the start.
+    /// Number of emphasised bytes at the beginning of the hint.
     pub strong: usize,
 }
 
@@ -31,7 +31,8 @@ impl Hint {
     }
 }
 
-/// Answering keys first. `below` is the number of hidden text rows, `width` the number of columns.
+/// Returns the key hints of a request, keys that answer first. `below` is the number of text rows below the visible
+/// ones, `width` the number of columns.
 pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {
@@ -54,7 +55,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
     hints.into_iter().flatten().collect()
 }
 
-/// Number of rows for hints on a card of this size, independent of the scroll position.
+/// Returns the number of rows for hints on a card of this size. The number does not depend on the scroll position.
 pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
     let keys = Keys { keymap, width };
     let text = card.sheet().rows(width);
@@ -121,7 +122,7 @@ impl Keys<'_> {
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
-    /// Hint to scroll to the end, after which an approval counts.
+    /// Returns a hint to scroll to the end of the text, where an approval becomes possible.
     fn to_end(&self, mode: KeyMode, end: Command, yes: Command, below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);
@@ -317,7 +318,7 @@ impl Keys<'_> {
             .filter(|_| card.request.in_part().is_some())
     }
 
-    /// Returns the hints of the page on which a part is chosen. The end of the page has to be seen, as on each page.
+    /// Returns the hints of the page on which parts of a change are selected.
     fn of_part(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let key = |command, word: &str| self.key(KeyMode::Part, command, word);
         let Some(part) = &card.part else { return Vec::new() };
@@ -349,7 +350,7 @@ impl Keys<'_> {
             .filter(|_| card.request.turn().is_some())
     }
 
-    /// Hints of a page about the effect of a further answer.
+    /// Returns the hints of a page about the effect of an answer, such as an approval of the whole turn.
     fn of_page(&self, yes: &str, below: usize, is_read: bool) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Scope, command, word);
         vec![

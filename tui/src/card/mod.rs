@@ -38,7 +38,7 @@ use crate::moment::UiTime;
 use crate::plan::Compared;
 use crate::text::SafeText;
 
-/// Remaining time from which a request shows it.
+/// Remaining time below which a request shows a countdown.
 pub(crate) const LAST_MINUTE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,33 +55,34 @@ pub(crate) struct Card {
     pub title: Title,
     pub body: CardPage,
     pub stage: Stage,
-    /// Comments on the steps of a plan; kept when the person leaves the comment page.
+    /// Comments on the steps of a plan; kept when the person leaves the page of comments.
     pub comments: Option<Comments>,
     /// Steps of the plan with the person's edits; kept when the person leaves the step editor.
     pub steps: Option<Steps>,
     pub form: Option<FormDraft>,
-    /// Chosen part of a change; kept when the person leaves its page.
+    /// Selected parts of a change; kept when the person leaves the page of parts.
     pub part: Option<PartPage>,
     pub versions: usize,
-    /// Text of the plan as the person edited it, until a request for the edited plan replaces this one.
+    /// Markdown of the plan as the person edited it; `None` without an edit. A request for the edited plan will replace
+    /// this one.
     pub edited: Option<String>,
-    /// Label of the approval for the session after a denial.
+    /// Label of the answer that allows a denied access for the session.
     for_session: String,
     pub whole: bool,
     deadline: UiTime,
-    /// Decides when a denial counts: only after the request's title was on the screen.
+    /// Decides if a denial counts: only after the title of the request was on the screen.
     deny: Guard,
-    /// Decides when an approval counts: only after the request's text was on the screen.
+    /// Decides if an approval counts: only after the text of the request was on the screen.
     approve: Guard,
-    /// Time at which the page that the card shows was opened.
+    /// Time at which the current page of the request was opened.
     opened: UiTime,
-    /// True if the last frame showed the request's text, not only its title.
+    /// True if the last frame showed the text of the request, not only the title.
     in_sight: bool,
-    /// True if keys arrived together and one of them would have answered.
+    /// True if keys arrived together, and one of them would have answered the request.
     in_burst: bool,
-    /// Last key that did nothing; cleared by a key that counts.
+    /// Last key that was ignored; `None` after a key that counts.
     dropped: Option<DroppedKey>,
-    /// True once it was decided whether the agent's reason stands above the request.
+    /// True once it is known if the agent's reason is visible above the request.
     is_placed: bool,
 }
 
@@ -93,24 +94,24 @@ pub(crate) enum Stage {
     Comments,
     Steps,
     Form,
-    /// Selection of hunks, or of an edited text.
+    /// Selection of hunks, or of a file's edited text.
     Part,
     Versions(Compared),
     Rule(CardPage),
-    /// The access that a yes to everything in the turn gives.
+    /// Page about allowing all requests of the turn.
     Turn(CardPage),
-    /// The commands that a yes for the project covers, and the file that keeps it.
+    /// Page about allowing commands in the project, with the file that stores this approval.
     Project(CardPage),
 }
 
-/// Key that did nothing.
+/// Key that was ignored, by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DroppedKey {
     TooEarly(Key),
     WithoutMeaning(Key),
 }
 
-/// Reason that an approval does not count yet.
+/// Reason why an approval does not count yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotYet {
     /// The request was not on the screen for long enough.
@@ -170,12 +171,12 @@ impl Card {
         }
     }
 
-    /// True if the sandbox has denied the access, or is about to.
+    /// True if the request is about an access that the sandbox has denied, or will deny.
     pub(crate) const fn is_about_denial(&self) -> bool {
         matches!(*self.request, ServerRequest::DeniedCommandApproval(_) | ServerRequest::HostApproval(_))
     }
 
-    /// The text counts as unread again.
+    /// Shows a sentence at the top of the request, which counts as unread again.
     pub(crate) fn remark(&mut self, sentence: &str, project: &WirePath, revision: u64) {
         let mut block = content::body(&self.request, project);
         block.parts.insert(0, Part::new(SafeText::line(sentence), Look::Error));
@@ -187,7 +188,7 @@ impl Card {
         !std::mem::replace(&mut self.is_placed, true)
     }
 
-    /// Leaves out the agent's reason, before the first frame that shows the request.
+    /// Removes the reason that the agent gives. Called before the first frame that shows the request.
     pub(crate) fn leave_out_reason(&mut self) {
         content::remove_reason(&mut self.body.block);
     }
@@ -217,7 +218,7 @@ impl Card {
         u16::try_from(rows).unwrap_or(1).max(1)
     }
 
-    /// True if the person has edited the plan, so that another request follows.
+    /// True if the person has edited the plan, so that another approval request will follow.
     pub(crate) fn is_revised(&self) -> bool {
         self.edited.is_some() || self.unsaved() > 0
     }
@@ -291,8 +292,8 @@ impl Card {
         }
     }
 
-    /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text; `to_end`
-    /// is the number of the page whose last row it shows. True if an approval has become possible.
+    /// Records that a frame with the request is on the screen. `whole` is true if the frame shows the text; `to_end` is
+    /// the revision of the page whose last row is visible. True if an approval has become possible.
     pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
         self.in_sight = whole;
@@ -307,7 +308,7 @@ impl Card {
         news
     }
 
-    /// True if the key may answer the request.
+    /// Records a key. True if the key may answer the request.
     pub(crate) fn takes_key(&mut self, at: UiTime) -> bool {
         self.approve.key(at);
         let counts = self.deny.key(at);
@@ -317,7 +318,7 @@ impl Card {
         counts
     }
 
-    /// Ignores a key, and shows a hint about it. Returns false if the request was not on the screen yet.
+    /// Records an ignored key, about which a hint is shown. Returns false if the request was not on the screen yet.
     pub(crate) fn drops(&mut self, key: DroppedKey) -> bool {
         let is_drawn = self.deny.opens_at().is_some();
         if is_drawn {
@@ -340,12 +341,13 @@ impl Card {
         self.opened = at;
     }
 
-    /// True for a moment, in which a key may be the next letter of a message.
+    /// True for a short time after a page was opened, in which a key may be the next letter of a message.
     pub(crate) fn has_just_opened(&self, at: UiTime) -> bool {
         at < self.opened.plus(QUIET)
     }
 
-    /// A plan always fills the screen, and does not count.
+    /// True if the person has enlarged the request to the whole screen. A plan always has the whole screen and does not
+    /// count.
     pub(crate) const fn is_enlarged(&self) -> bool {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
@@ -363,7 +365,7 @@ impl Card {
         self.in_burst && !self.is_open(now)
     }
 
-    /// `None` if keys count already.
+    /// Returns the time from which keys count; `None` if keys count already or the request was not on the screen yet.
     pub(crate) fn opens_at(&self, now: UiTime) -> Option<UiTime> {
         self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
     }
@@ -374,8 +376,8 @@ impl Card {
         self.in_sight = false;
     }
 
-    /// Checks whether an approval counts. The page of a part shows the whole change again, so that the request itself need
-    /// not be read to its end.
+    /// Checks if an approval counts. On the page of parts, which shows the whole change, the text of the request itself
+    /// need not be read to its end.
     pub(crate) fn approvable(&self, now: UiTime) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)

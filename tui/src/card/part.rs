@@ -1,4 +1,4 @@
-//! Page on which a person chooses a part of a change: some hunks, or another text of a file.
+//! Page on which a person approves parts of a change: some hunks, or an edited text of a file.
 
 use ipc::path::WirePath;
 use protocol::approval::{
@@ -12,13 +12,13 @@ use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// Files of a change with what is chosen of each.
+/// Files of a change, with the selected parts of each.
 #[derive(Debug)]
 pub(crate) struct PartPage {
     files: Vec<PartFile>,
-    /// Index of the selected item: a hunk, or the edited text of a file.
+    /// Index of the hunk or edited text at the cursor, counted over all files.
     at: usize,
-    /// True if a text changed after the last layout.
+    /// True if a text has changed since the last layout.
     has_other_text: bool,
     pub sheet: CardPage,
 }
@@ -28,38 +28,39 @@ struct PartFile {
     path: WirePath,
     change: FileChange,
     text: ChangedText,
-    /// True for each hunk that is chosen.
+    /// True for each hunk that the person approves.
     hunks: Vec<bool>,
-    /// Another new text, and whether it is chosen; the hunks do not count then.
+    /// New text from the person's editor, and true if the person approves it; it replaces the hunks. `None` without an
+    /// edit.
     edited: Option<(String, bool)>,
 }
 
-/// Item of a file on the page.
+/// Row of a hunk or of an edited text on the page.
 struct PartRow<'a> {
     is_chosen: bool,
     words: String,
-    /// The difference, or the bare text of what is left out.
+    /// Diff of an approved part, or the bare text of a part that is left out.
     body: Result<Diff, &'a str>,
 }
 
-/// Numbers of what is chosen, for the hints.
+/// Numbers of approved and of all parts, for the hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub count: usize,
     pub of: usize,
-    /// True if the selected item is an edited text.
+    /// True if the cursor is at an edited text.
     pub is_edited: bool,
-    /// True if a file has an edited text.
+    /// True if any file has an edited text.
     pub any_edited: bool,
 }
 
 impl PartFile {
-    /// Returns the number of items of the file in the list.
+    /// Returns the number of parts of the file: its hunks, or one for an edited text.
     fn items(&self) -> usize {
         if self.edited.is_some() { 1 } else { self.hunks.len() }
     }
 
-    /// Returns the chosen part of the file; `None` if nothing is chosen.
+    /// Returns the approved part of the file; `None` if nothing is approved.
     fn part(&self) -> Option<FilePart> {
         let path = self.path.clone();
         if let Some((text, is_chosen)) = &self.edited {
@@ -76,7 +77,7 @@ impl PartFile {
 }
 
 impl PartPage {
-    /// Returns the page of a request, with everything chosen; `None` if no part of it can be approved.
+    /// Returns a page with everything approved; `None` if the request does not allow a partial approval.
     pub(crate) fn of(params: &ApplyPatchApprovalParams) -> Option<Self> {
         let file = |(path, change): (&WirePath, &FileChange)| {
             let hunks = vec![true; change.hunks().len()];
@@ -92,14 +93,14 @@ impl PartPage {
         })
     }
 
-    /// Selects another item; returns false if there is none in that direction.
+    /// Moves the cursor by a number of parts, up if negative. Returns false if the cursor stays.
     pub(crate) fn choose(&mut self, by: isize) -> bool {
         let items: usize = self.files.iter().map(PartFile::items).sum();
         let at = self.at.saturating_add_signed(by).min(items.saturating_sub(1));
         std::mem::replace(&mut self.at, at) != at
     }
 
-    /// Takes the selected item, or leaves it out.
+    /// Approves the part at the cursor, or leaves it out.
     pub(crate) fn toggle(&mut self) {
         let Some((file, hunk)) = self.selected() else { return };
         let Some(file) = self.files.get_mut(file) else { return };
@@ -109,7 +110,7 @@ impl PartPage {
         }
     }
 
-    /// Returns the path of the selected file and the text that it would have; `None` for a file that is removed.
+    /// Returns the path and the new text of the file at the cursor; `None` for a file that is deleted.
     pub(crate) fn text(&self) -> Option<(WirePath, String)> {
         let file = self.files.get(self.selected()?.0)?;
         if matches!(file.change, FileChange::Delete { .. }) {
@@ -123,7 +124,8 @@ impl PartPage {
         Some((file.path.clone(), text))
     }
 
-    /// Takes another new text of a file. The text that was asked for chooses all hunks, and the present one none.
+    /// Takes over a text from the person's editor. The requested text approves all hunks; the present text of the file
+    /// approves none.
     pub(crate) fn edit(&mut self, path: &WirePath, text: String) {
         let before: usize =
             self.files.iter().take_while(|file| file.path != *path).map(PartFile::items).sum();
@@ -139,7 +141,7 @@ impl PartPage {
         self.has_other_text = true;
     }
 
-    /// Drops the edited text of the selected file; its hunks count again.
+    /// Drops the edited text of the file at the cursor; its hunks count again.
     pub(crate) fn undo(&mut self) {
         let Some((file, _)) = self.selected() else { return };
         if let Some(file) = self.files.get_mut(file) {
@@ -160,7 +162,7 @@ impl PartPage {
         }
     }
 
-    /// Returns the answer that approves what is chosen; `None` if that is nothing.
+    /// Returns the answer that approves the selected parts; `None` if no part is selected.
     pub(crate) fn decision(&self, params: &ApplyPatchApprovalParams) -> Option<ReviewDecision> {
         if self.files.iter().all(PartFile::is_whole) {
             return Some(ReviewDecision::Approved);
@@ -173,8 +175,8 @@ impl PartPage {
         Some(ReviewDecision::ApprovedInPart { part })
     }
 
-    /// Lays out the page for an area of this size, and scrolls to the selected item. What was read stays read while the
-    /// texts are the same.
+    /// Lays out the page for an area of this size, and scrolls to the cursor. A page that was read counts as read while
+    /// its texts stay the same.
     pub(crate) fn lay(
         &mut self,
         params: &ApplyPatchApprovalParams,
@@ -218,7 +220,7 @@ impl PartPage {
         self.sheet.reveal(selected, 1, size);
     }
 
-    /// Returns the indexes of the selected file and of the hunk in it.
+    /// Returns the index of the file at the cursor, and of the hunk within that file.
     fn selected(&self) -> Option<(usize, usize)> {
         let mut rest = self.at;
         for (n, file) in self.files.iter().enumerate() {

@@ -15,7 +15,7 @@ pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
     std::iter::once(heading).chain(styled(&params.markdown)).collect()
 }
 
-/// Facts about a plan: the steps, and the access of the execution with absolute paths.
+/// Returns facts about a plan: its steps, and the access of the execution with absolute paths.
 pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part> {
     let heading = Part::new(SafeText::line(&format!("{ACCOUNT}:")), Look::Heading);
     let facts = account(params, Some(project)).into_iter().map(|line| Part::new(line, Look::Fact));
@@ -24,7 +24,7 @@ pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part
 
 pub const ACCOUNT: &str = "access of the execution, as Bailiwick enforces it";
 
-/// Without a project, every path counts as outside it.
+/// Returns the facts as text. Without a project, every path counts as outside of it.
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
     let mut lines = listed("may", written(params, project));
     lines.push(labelled("network", network(params).as_bytes()));
@@ -35,13 +35,13 @@ pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<S
     lines
 }
 
-/// Labels the first of several lines.
+/// Puts the label before the first line.
 fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> Vec<SafeText> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
     names.zip(lines).map(|(name, line)| labelled(name, &line)).collect()
 }
 
-/// The marker precedes the path, so that no path can imitate or hide it.
+/// Returns the writable paths. The word about a path precedes it, so that no path can imitate or hide the word.
 fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u8>> {
     let write = &params.rights.write;
     if write.is_empty() {
@@ -63,7 +63,7 @@ fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u
     inside.into_iter().chain(beyond).map(line).collect()
 }
 
-/// Note about the paths that will be created in a directory.
+/// Returns a note about the paths that will be created in a directory; empty if there are none.
 fn created(params: &PlanApprovalParams, directory: &WirePath) -> String {
     let of_it = params.to_create.iter().filter(|place| place.directory == *directory);
     let places: Vec<_> = of_it.map(|place| place.path.to_string()).collect();
@@ -78,12 +78,12 @@ fn network(params: &PlanApprovalParams) -> String {
     }
 }
 
-/// The servers of tools with their own access, which is not the execution's.
+/// Returns the MCP servers that the plan uses, with their own access, which differs from that of the execution.
 fn calls(params: &PlanApprovalParams) -> Vec<Vec<u8>> {
     params.servers.iter().flat_map(|server| server_lines(server, "all tools of ")).collect()
 }
 
-/// Name with its tools, then access.
+/// Returns the name of an MCP server with its tools, and then its access.
 pub(super) fn server_lines(server: &NamedServer, all: &str) -> Vec<Vec<u8>> {
     let NamedServer { name, tools, access } = server;
     let heading = match tools.as_slice() {
@@ -128,7 +128,7 @@ pub fn will_run(params: &PlanApprovalParams) -> &'static str {
     if asks { "will run, asking before each" } else { "will run without asking" }
 }
 
-/// Every acceptance command in full below its step number. Titles are omitted: they could imitate facts.
+/// Returns every acceptance command in full below its step number. Titles are omitted: a title could imitate a fact.
 pub(super) fn commands(params: &PlanApprovalParams) -> Vec<Part> {
     let heading = |text: &str| Part::new(SafeText::line(text), Look::Heading);
     let words = will_run(params);

@@ -1,4 +1,4 @@
-//! Explanation of a request: the rule that made it necessary, and the setting behind the rule.
+//! Explanation of an approval request: the rule that requires it, and the setting behind the rule.
 
 use ipc::denial::{Denial, Layer};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -15,9 +15,7 @@ use crate::text::SafeText;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InForce<'a> {
     pub mode: ApprovalMode,
-    /// True if the mode was changed during the session.
     pub mode_changed: bool,
-    /// True if the network setting was changed during the session.
     pub net_changed: bool,
     pub origins: &'a Origins,
 }

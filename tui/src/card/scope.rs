@@ -1,4 +1,4 @@
-//! Menu for the scope of an approval that lasts for the session, with a preview of the covered actions.
+//! Menu for the scope of an approval for the session, with a preview of the covered actions.
 
 use std::path::Path;
 
@@ -25,9 +25,9 @@ enum Choice {
     ExactCommand,
     ExactFiles,
     ExactCall,
-    /// Calls of one tool of a confined server.
+    /// All calls of one tool of an MCP server that runs in the sandbox.
     Tool,
-    /// The same, also in later sessions of this project.
+    /// All calls of the tool, also in later sessions of this project.
     ToolInProject,
     Prefix {
         words: Vec<String>,
@@ -97,7 +97,7 @@ impl Menu {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
 
-    /// `by` may be negative.
+    /// Adds words to the selected prefix of a command, or removes words if `by` is negative.
     pub(crate) fn lengthen(&mut self, by: isize) {
         if let Some(Choice::Prefix { words, count }) = self.choices.get_mut(self.chosen) {
             *count = count.saturating_add_signed(by).clamp(1, words.len());
@@ -127,7 +127,7 @@ impl Menu {
         matches!(self.choices.get(self.chosen), Some(Choice::Pattern(_)))
     }
 
-    /// The menu counts as unread again.
+    /// Lays out the menu, which counts as unread again.
     pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
         let mut parts: Vec<_> =
             self.command.iter().map(|text| Part::new(text.clone(), Look::Command)).collect();
@@ -185,7 +185,6 @@ impl Choice {
         }
     }
 
-    /// Sentence about the effect of an approval with this scope.
     const fn effect(&self) -> &'static str {
         match self {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
@@ -219,7 +218,8 @@ impl Choice {
     }
 }
 
-/// Effect of a yes for the project: the commands, their access, the file that keeps it, and the way to take it back.
+/// Returns the page about an approval for the project: the commands, their access, the file that stores the approval,
+/// and the way to revoke it.
 pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, previews: Previews) -> Block {
     let heading = "always in this project: no question for commands that begin with";
     let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -238,7 +238,7 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
     Block::of(parts)
 }
 
-/// Returns the previews of prefixes; one for all, if they differ by the prefix alone.
+/// Returns previews of command prefixes. There is only one if the previews differ in nothing but the prefix.
 fn of_prefixes(prefixes: &[Vec<String>], previews: Previews) -> Vec<String> {
     let each: Vec<_> = prefixes.iter().map(|words| (previews.prefix)(words)).collect();
     let common: Vec<_> = each.iter().filter_map(|text| of_each(text)).collect();
@@ -254,8 +254,8 @@ fn of_prefixes(prefixes: &[Vec<String>], previews: Previews) -> Vec<String> {
     }
 }
 
-/// Returns a preview such as "Matches `make …`, alone" without the prefix. Nothing of the prefix, which may contain the
-/// same signs, is left.
+/// Returns a preview without its prefix: "Matches `make …`, alone" becomes "Matches each of these, alone". `None` if
+/// the preview has another form.
 fn of_each(preview: &str) -> Option<String> {
     let (before, named) = preview.split_once('`')?;
     let (_, after) = named.rsplit_once(" …`")?;
@@ -329,8 +329,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// The suggested pattern: the file, or all files in the common directory. `None` for paths outside the project and for
-/// names that are not UTF-8.
+/// Returns a suggested pattern: the only file, or all files in the common directory. `None` for paths outside the
+/// project and for names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
         paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();

@@ -1,4 +1,4 @@
-//! Scrollable page that knows how far it was read, for pages that have to be read to their end.
+//! Scrollable page. It records if its end was on the screen: some pages must be read to their end.
 
 use crate::model::Block;
 
@@ -15,7 +15,7 @@ impl CardPage {
         Self { block, revision, ..Self::default() }
     }
 
-    /// Marks the page as unread; the scroll position stays.
+    /// Replaces the contents. The page counts as unread; the scroll position stays.
     pub(crate) fn renew(&mut self, block: Block, revision: u64) {
         *self = Self { scroll: self.scroll, ..Self::new(block, revision) };
     }
@@ -32,7 +32,6 @@ impl CardPage {
         self.read = true;
     }
 
-    /// Index of the top row.
     pub(crate) fn top(&self, width: u16, height: u16) -> usize {
         self.scroll.min(self.rows(width).saturating_sub(usize::from(height)))
     }

@@ -10,9 +10,9 @@ use crate::text::SafeText;
 pub(crate) struct Steps {
     pub draft: Draft,
     editor: Option<Editor>,
-    /// True if the edited field was added just now. Without text the addition is undone.
+    /// True if the edited field has just been added. If it stays empty, it is removed.
     is_new: bool,
-    /// Reason that the last change was rejected.
+    /// Reason why the last change was rejected; `None` after an accepted change.
     pub remark: Option<String>,
     pub sheet: CardPage,
 }
@@ -72,7 +72,7 @@ impl Steps {
         self.editor.as_mut()
     }
 
-    /// True if the edited field may have several lines.
+    /// True if the text of the edited field may have several lines.
     pub(crate) fn takes_lines(&self) -> bool {
         self.draft.at().field != Field::Title
     }
@@ -94,7 +94,7 @@ impl Steps {
         matches!(step.and_then(|step| step.acceptance.get(at)), Some(Acceptance::Command(_)))
     }
 
-    /// Scrolls to the selected field.
+    /// Lays out the steps and scrolls to the selected field.
     pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
         let heading = "the steps of the plan, as you edit them:";
         let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -115,7 +115,7 @@ impl Steps {
         self.sheet.reveal(at, 0, size);
     }
 
-    /// An empty field is shown in the selected step only.
+    /// Returns the part of a field; `None` for an empty field outside of the selected step.
     fn part(&self, number: usize, field: Field, is_chosen: bool, is_in_chosen: bool) -> Option<Part> {
         let step = number.checked_sub(1).and_then(|at| self.draft.plan().steps.get(at));
         let (label, text) = words(step, field, &self.draft.plan().title);

@@ -8,14 +8,14 @@ use crate::text::{Clusters, SafeText};
 #[derive(Debug, Default)]
 pub(crate) struct Title {
     verb: &'static str,
-    /// Empty for requests about something other than a file.
+    /// File name; empty for a request that is not about a file.
     name: SafeText,
     rest: String,
     /// Number of added and removed lines, shown if there is room.
     counts: String,
 }
 
-/// Minimum columns for a file name before the line counts are omitted.
+/// Minimum columns that are left for a file name; with fewer, the line counts are omitted.
 const NAME: usize = 12;
 
 impl Title {
@@ -106,7 +106,7 @@ fn counted(change: &FileChange) -> (usize, usize) {
     }
 }
 
-/// The end of a text in at most `columns` columns.
+/// Returns the end of a text, in at most `columns` columns.
 fn end_of(text: &str, columns: usize) -> String {
     let clusters: Vec<_> = Clusters::new(text, 0).collect();
     let all: usize = clusters.iter().map(|cluster| cluster.columns).sum();

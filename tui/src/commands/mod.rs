@@ -1,6 +1,6 @@
 //! Table of commands: names after `:`, keys in each mode, and texts for `:help`.
 //!
-//! The configuration uses the names of commands and modes in this table; see [`Keymap`](crate::keymap::Keymap).
+//! The configuration file uses the names of commands and modes in this table; see [`Keymap`](crate::keymap::Keymap).
 
 mod table;
 
@@ -8,19 +8,19 @@ pub use table::TABLE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyMode {
-    /// Reading; every key is a command.
+    /// Reading the transcript; every key is a command.
     Normal,
     Insert,
     Command,
     Approval,
-    /// Deciding whether a denied command may run again.
+    /// Deciding if a denied command may run again.
     Denied,
     Scope,
     Agents,
     Comments,
     /// Editing the steps of a plan.
     Steps,
-    /// Choosing a part of a change.
+    /// Approving a part of a change.
     Part,
     /// Filling in the form of an MCP server.
     Form,
@@ -84,7 +84,8 @@ impl KeyMode {
         matches!(self, Self::Insert | Self::Command | Self::Form)
     }
 
-    /// True if keys of this mode answer a request; Enter and Space are not allowed then, except to choose.
+    /// True if keys of this mode answer an approval request. Enter and Space must not approve then; they may only
+    /// select.
     pub const fn decides(self) -> bool {
         matches!(self, Self::Approval | Self::Denied | Self::Scope | Self::Part)
     }

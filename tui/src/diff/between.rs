@@ -1,4 +1,4 @@
-//! Difference between two texts.
+//! Comparison of two texts.
 
 use similar::{ChangeTag, DiffOp, TextDiff};
 
@@ -8,10 +8,12 @@ use super::{Diff, Kind};
 /// Number of unchanged lines shown around a change.
 const AROUND: usize = 3;
 
-/// Beyond this number of compared line pairs, everything between equal beginning and end counts as replaced.
+/// Maximum number of line pairs that are compared. With more, everything between the common beginning and end counts as
+/// replaced.
 const MOST: usize = 1 << 20;
 
-/// Compares two texts. Lines get numbers if the number of the texts' first line in the file is known.
+/// Compares two texts. `first_line` is the number of the texts' first line in the file; with `None`, lines have no
+/// numbers.
 pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Diff {
     let mut diff = Diff::default();
     let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());

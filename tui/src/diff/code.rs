@@ -3,7 +3,7 @@ use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 
 const MOST: usize = 2000;
 
-/// Highlighting of a change: how far it has come, and the open request for more.
+/// Highlighting of a diff: the number of highlighted lines, and the open request for more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     language: Option<String>,
@@ -13,12 +13,12 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// For code in a language; an empty name means no highlighting.
+    /// Starts the highlighting of a language; an empty name means none.
     pub(super) fn of(language: &str) -> Self {
         Self { language: (!language.is_empty()).then(|| language.to_owned()), ..Self::default() }
     }
 
-    /// Drops an open request, whose answer another change will get.
+    /// Drops an open request for highlighting: the answer would go to another diff.
     pub(super) fn forget(&mut self) {
         if self.awaited.take().is_some() {
             // The parser's state is with the request.
@@ -48,7 +48,7 @@ impl Code {
         Unread { language, readers: self.readers.take(), lines: lines.collect() }
     }
 
-    /// Applies an answer to the lines. True if the display changed.
+    /// Applies an answer to the lines. False if the answer belongs to another request.
     pub(super) fn has_read(&mut self, read: &CodeRead, lines: &mut [DiffLine]) -> bool {
         if self.awaited != Some(read.number) {
             return false;

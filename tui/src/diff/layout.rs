@@ -4,23 +4,23 @@ use super::{DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
-/// Minimum width for showing before and after side by side.
+/// Minimum columns of a screen that shows before and after side by side.
 const WIDE: usize = 140;
 
-/// Minimum columns of a card or area for showing them side by side.
+/// Minimum columns of an area that shows before and after side by side.
 const NARROWEST: usize = 40;
 
 const BETWEEN: &str = " │ ";
 
-/// Sides of a change.
+// Sides of a change.
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
-/// Lines of a change that are laid out in some columns.
+/// Lines of a diff, laid out in a number of columns.
 pub(super) struct Layout<'a> {
     lines: &'a [DiffLine],
     columns: usize,
-    /// Number of digits of the greatest line number; 0 without numbers.
+    /// Number of digits of the greatest line number; 0 if the lines have no numbers.
     digits: usize,
 }
 
@@ -29,14 +29,14 @@ impl<'a> Layout<'a> {
         Self { lines, columns, digits: digits(lines) }
     }
 
-    /// Shows each line below the one before.
+    /// Shows all lines in one column.
     pub(super) fn one_below_another(&self) -> Lines {
         let mut lines = Lines::default();
         self.lines.iter().for_each(|line| self.put_line(line, &mut lines));
         lines
     }
 
-    /// Shows removed lines at the left and the added lines that replace them at the right.
+    /// Shows removed lines at the left, and the added lines that replace them at the right.
     pub(super) fn side_by_side(&self) -> Lines {
         let mut lines = Lines::default();
         let half = self.columns.saturating_sub(BETWEEN.chars().count()) / 2;
@@ -74,7 +74,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the lines that stand side by side; a line on both sides stands for itself.
+    /// Returns the lines for the left and right side of each row. An unchanged line is on both sides; `None` is an
+    /// empty side.
     fn pairs(&self) -> Vec<(Option<&'a DiffLine>, Option<&'a DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines;
@@ -95,13 +96,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// True if before and after are shown side by side.
+/// True if before and after are shown side by side, on a screen of `screen` columns.
 pub(super) fn is_side_by_side(lines: &[DiffLine], columns: usize, screen: usize) -> bool {
     let has = |kind| lines.iter().any(|line| line.kind == kind);
     screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)
 }
 
-/// Returns the number of columns before the text of a line, without the sign.
+/// Returns the number of columns for the line numbers.
 pub(super) fn margin(lines: &[DiffLine]) -> u16 {
     u16::try_from(before(digits(lines)) - 1).unwrap_or_default()
 }
@@ -130,7 +131,7 @@ impl<'a> LaidDiff<'a> {
         Self { line, rows, number, columns, digits }
     }
 
-    /// The first row starts with line number and sign.
+    /// Adds row `n` of the line. The first row starts with line number and sign.
     fn put(&self, n: usize, lines: &mut Lines) {
         let Self { line, digits, .. } = *self;
         let Some(row) = self.rows.get(n) else { return };
@@ -158,7 +159,7 @@ impl<'a> LaidDiff<'a> {
 }
 
 impl DiffLine {
-    /// Range, kind of text, and true for changed words.
+    /// Divides a row into pieces. Each has a byte range, a kind of text, and true for changed words.
     fn pieces(&self, row: Range<usize>) -> Vec<(Range<usize>, Ink, bool)> {
         let ends = |range: &Range<usize>| [range.start, range.end];
         let kinds = self.kinds.iter().flat_map(|(range, _)| ends(range));

@@ -24,11 +24,11 @@ pub(crate) struct Diff {
 #[derive(Clone, Debug)]
 struct DiffLine {
     kind: Kind,
-    /// `None` on a side without the line, or if unknown.
+    /// Line numbers before and after the change; `None` on a side without the line, or if unknown.
     numbers: [Option<u64>; 2],
     text: SafeText,
     words: Vec<Range<usize>>,
-    /// Kinds of text in the line, once highlighted.
+    /// Kinds of text in the line; empty until the line is highlighted.
     kinds: Vec<(Range<usize>, Ink)>,
 }
 
@@ -106,7 +106,6 @@ impl Diff {
         Self { code: Code::of(language), ..self }
     }
 
-    /// Drops an open request, whose answer another change will get.
     pub(crate) fn forget_reading(&mut self) {
         self.code.forget();
     }
@@ -119,18 +118,17 @@ impl Diff {
         self.code.begin(number, &self.lines)
     }
 
-    /// True if the display changed.
+    /// Applies an answer to a request for highlighting. False if the answer belongs to another request.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         self.code.has_read(read, &mut self.lines)
     }
 
-    /// `screen` is the width of the screen or card.
+    /// Lays out the diff in `columns` columns, on a screen or card of `screen` columns.
     pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
         let layout = Layout::new(&self.lines, columns);
         if self.is_side_by_side(columns, screen) { layout.side_by_side() } else { layout.one_below_another() }
     }
 
-    /// True if before and after stand side by side.
     pub(crate) fn is_side_by_side(&self, columns: usize, screen: usize) -> bool {
         layout::is_side_by_side(&self.lines, columns, screen)
     }
@@ -139,7 +137,7 @@ impl Diff {
         layout::margin(&self.lines)
     }
 
-    /// With its sign, as in a patch.
+    /// Returns a line with its sign, as in a patch; `None` if there is no such line.
     pub(crate) fn written_line(&self, line: usize) -> Option<String> {
         let line = self.lines.get(line)?;
         let sign = match line.kind {

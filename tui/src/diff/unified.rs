@@ -9,7 +9,7 @@ struct Hunk {
     new_left: u64,
 }
 
-/// Reads a unified diff. Text outside of its hunks becomes notes.
+/// Reads a unified diff. Lines outside of its hunks become notes.
 pub(crate) fn read_unified(unified: &str) -> Diff {
     let mut diff = Diff::default();
     let mut hunk = Hunk::default();

@@ -7,10 +7,10 @@ use crate::text::Clusters;
 
 const LONGEST: usize = 1000;
 
-/// Minimum similarity of two lines for comparing their words.
+/// Minimum similarity of two lines whose words are compared, from 0 to 1.
 const LEAST: f32 = 0.4;
 
-/// Maximum number of word pairs that are compared in one change.
+/// Maximum number of word pairs that are compared in one diff.
 const MOST: usize = 1 << 22;
 
 /// Marks the words in which removed lines differ from the lines that replace them.
@@ -29,7 +29,7 @@ pub(super) fn compare_words(lines: &mut [DiffLine]) {
     }
 }
 
-/// Returns the number of compared word pairs. Compares nothing if there are more than `most`, which it returns then.
+/// Returns the number of compared word pairs. If there are more than `most`, compares nothing and returns `most`.
 fn compare(old: &mut DiffLine, new: &mut DiffLine, most: usize) -> usize {
     let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
     if old_text.len().max(new_text.len()) > LONGEST {

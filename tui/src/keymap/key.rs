@@ -30,7 +30,7 @@ const NAMES: &[(&str, KeyCode)] = &[
 const MODIFIERS: &[(&str, KeyModifiers)] =
     &[("ctrl-", KeyModifiers::CONTROL), ("alt-", KeyModifiers::ALT), ("shift-", KeyModifiers::SHIFT)];
 
-/// Labels of keys that differ from the capitalised name in the configuration.
+/// Labels of keys whose label is not the capitalised name in the configuration.
 const LABELS: &[(KeyCode, &str)] = &[
     (KeyCode::Up, "↑"),
     (KeyCode::Down, "↓"),
@@ -88,7 +88,7 @@ impl Key {
 }
 
 impl From<KeyEvent> for Key {
-    /// Drops the shift modifier of characters, which are capital already.
+    /// Converts a key event. Characters lose the shift modifier, since they are capital letters already.
     fn from(event: KeyEvent) -> Self {
         let known = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
         let mut modifiers = event.modifiers & known;

@@ -36,7 +36,7 @@ pub enum KeymapError {
     Needed { mode: &'static str, command: &'static str },
 }
 
-/// Commands that must have a key: those that deny and those that leave a view.
+/// Commands that must have a key: those that deny a request and those that leave a view.
 const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Approval, Command::Deny),
     (KeyMode::Denied, Command::Deny),
@@ -57,7 +57,8 @@ const NEEDED: &[(KeyMode, Command)] = &[
 ];
 
 impl Keymap {
-    /// Fails for unknown names and unsafe keys.
+    /// Applies rebindings to the default keys. Fails for an unknown name, an unsafe key for an approval, and a needed
+    /// command without a key.
     pub fn new(rebindings: &[Rebinding]) -> Result<Self, KeymapError> {
         let mut map = Self::from_table()?;
         for rebinding in rebindings {

@@ -5,13 +5,13 @@ use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
 use super::{OPTIONS, notes};
 
-/// Maximum number of definitions in a reply.
+/// Maximum number of link definitions that are kept of a reply.
 const MOST: usize = 1000;
 
-/// Definitions before a position in a text.
+/// Link definitions before a position in a text.
 ///
-/// A link gets the address that was defined before it. Later definitions do not count, so that the result does not
-/// depend on how the text was split in streaming.
+/// A link uses only definitions before it, so that the result does not depend on the pieces in which the text was
+/// streamed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Definitions(Rc<BTreeMap<String, (String, String)>>);
 
@@ -30,7 +30,7 @@ impl Definitions {
         }
     }
 
-    /// Address and title of a link whose definition is outside its block.
+    /// Returns the address and title of a link that is defined outside of its block; `None` if it is not defined.
     pub(super) fn find<'a>(&self, link: &BrokenLink<'_>) -> Option<(CowStr<'a>, CowStr<'a>)> {
         if notes::raised(&link.reference).is_some() {
             return Some((notes::ADDRESS.into(), "".into()));
@@ -40,7 +40,7 @@ impl Definitions {
     }
 }
 
-/// Normalises a name: lower case, single spaces.
+/// Normalises a link name: lower case, single spaces.
 fn key(name: &str) -> String {
     name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

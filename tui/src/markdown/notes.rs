@@ -1,6 +1,6 @@
-//! Numbers of notes: `[^1]` is shown as `¹`. Other names in such brackets stay as written.
+//! Numbers of footnotes: `[^1]` is shown as `¹`. Other names in such brackets stay as written.
 
-/// Placeholder address of a note's number.
+/// Placeholder for the link address of a footnote's number.
 pub(super) const ADDRESS: &str = "^";
 
 const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
@@ -11,7 +11,7 @@ pub(super) fn raised(name: &str) -> Option<String> {
     number.chars().map(digit).collect()
 }
 
-/// A text whose first line begins a note, with the number raised.
+/// Returns a text whose first line begins a footnote, with the number raised; `None` for another text.
 pub(super) fn begun(text: &str) -> Option<String> {
     let (name, note) = text.strip_prefix('[')?.split_once("]:")?;
     Some([&raised(name)?, ":", note].concat())

@@ -12,15 +12,15 @@ use super::{OPTIONS, Piece, Table, notes};
 use crate::model::{Block, Look, Part};
 use crate::text::{Ink, SafeText, Styled, Tone};
 
-/// Margin of every row: the first columns are reserved for Bailiwick.
+/// Margin before every row. The first columns of the transcript are reserved for Bailiwick itself.
 const MARGIN: &str = "  ";
 
-/// Maximum depth of quotes and lists that are indented.
+/// Maximum depth of quotations and lists that are indented.
 const DEEPEST: usize = 16;
 
 const BULLET: &str = "• ";
 
-/// Maximum length of the rule below a title.
+/// Maximum length of the line below a title.
 const RULE: usize = 24;
 
 pub(crate) fn render(piece: &Piece, look: Look) -> Block {
@@ -85,14 +85,14 @@ fn blocks(text: &str) -> Vec<Range<usize>> {
 struct Render {
     look: Look,
     parts: Vec<Part>,
-    /// Enclosing quotes and list items, outermost first.
+    /// Enclosing quotations and list items, outermost first.
     around: Vec<Around>,
     inline: Option<Inline>,
     code: Option<RenderedCode>,
     table: Option<Table>,
     /// True while the text is in a table cell.
     is_cell: bool,
-    /// True if an empty row precedes the next paragraph.
+    /// True if an empty row must precede the next paragraph.
     gap: bool,
     number: Option<u64>,
     is_continued: bool,
@@ -105,7 +105,7 @@ struct RenderedCode {
 
 enum Around {
     Quote,
-    /// List with the number of its next item.
+    /// List, with the number of its next item; `None` for bullets.
     List(Option<u64>),
     /// List item: its mark, and true if the mark has been shown.
     Item(String, bool),
@@ -238,7 +238,7 @@ impl Render {
         true
     }
 
-    /// Shows text as written that Markdown would drop, such as a link definition.
+    /// Shows text as written that a Markdown parser drops, such as a link definition.
     fn unread(&mut self, text: &str, range: Range<usize>) {
         let text = text.get(range).unwrap_or_default();
         if !text.trim().is_empty() {
@@ -334,7 +334,7 @@ impl Render {
         }
     }
 
-    /// The marks before the first row of a part and before the others.
+    /// Returns the marks before the first row of a part and before the other rows.
     fn prefix(&mut self) -> (String, String) {
         let (mut first, mut rest) = (MARGIN.to_owned(), MARGIN.to_owned());
         for around in self.around.iter_mut().take(DEEPEST) {

@@ -1,8 +1,8 @@
 //! Streamed Markdown, split into finished pieces.
 //!
 //! A top-level block, or an item of a top-level list, is finished when the next one starts: no later line can change
-//! it. Each piece is parsed alone with the link [`Definitions`] before it. The cuts depend on the text alone, not on
-//! the pieces in which it arrived.
+//! it. Each piece is parsed alone, with the link [`Definitions`] before it. The cuts depend on the text alone, not on
+//! the fragments in which it was streamed.
 
 use std::ops::Range;
 
@@ -12,40 +12,39 @@ use super::OPTIONS;
 use super::definitions::Definitions;
 use super::render::defined;
 
-/// Bytes that are parsed again with each piece of text. A longer block is finished early.
+/// Maximum number of unfinished bytes, which are parsed again with each fragment. A longer block is finished early.
 pub(super) const WINDOW: usize = 8 << 10;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     all: String,
-    /// Number of finished bytes in `all`, while pieces are cut off.
+    /// Number of bytes at the beginning of `all` that belong to finished pieces.
     start: usize,
     head: String,
-    /// Number of the list item at the start of the rest, if it continues a list.
+    /// Number of the list item at the start of the unfinished text; `None` unless it continues a numbered list.
     number: Option<u64>,
-    /// True if an empty line precedes the rest.
+    /// True if an empty line precedes the unfinished text.
     is_apart: bool,
     has_begun: bool,
-    /// Link definitions before the rest.
+    /// Link definitions before the unfinished text.
     definitions: Definitions,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Text of the piece, including the lines with which it continues a block.
+    /// Markdown of the piece. If the piece continues a block, it begins with a repeated code fence or table header.
     pub text: String,
-    /// True if the text starts with such lines; they are shown in an earlier piece.
+    /// True if the text begins with such repeated lines, which an earlier piece shows.
     pub is_continued: bool,
-    /// Number of the first list item, if the piece continues a list.
+    /// Number of the first list item; `None` unless the piece continues a numbered list.
     pub number: Option<u64>,
-    /// True if an empty line precedes the piece.
     pub is_apart: bool,
     pub definitions: Definitions,
 }
 
 struct BlockStart {
     at: usize,
-    /// First number of the list, and index of the item.
+    /// First number of the list, and index of the item; `None` outside of a list.
     item: Option<(Option<u64>, u64)>,
 }
 
@@ -88,7 +87,7 @@ impl Source {
         }
     }
 
-    /// True if the first block was complete.
+    /// Finishes the first block. False if the block is still incomplete.
     fn finish(&mut self, finished: &mut Vec<Piece>) -> bool {
         let windows = [WINDOW / 32, WINDOW / 8, WINDOW].map(|most| self.window(most));
         let next = windows.iter().filter(|window| **window > 0).find_map(|window| {
@@ -128,7 +127,7 @@ impl Source {
         self.start += at;
     }
 
-    /// The end of the last whole line within `most` bytes; the limit itself if the line is too long.
+    /// Returns the end of the last complete line within `most` bytes; the limit itself if the line is too long.
     fn window(&self, most: usize) -> usize {
         let end = self.rest().floor_char_boundary(most);
         let lines = self.rest().get(..end).and_then(|text| text.rfind('\n')).map(|at| at + 1);
@@ -184,20 +183,21 @@ impl Source {
     }
 }
 
-/// Position from which a block can be parsed alone.
+/// Returns the position from which a block can be parsed alone.
 pub(super) fn start(text: &str, event: &Event<'_>, range: &Range<usize>) -> usize {
     // Spaces before a list or code matter. Before a paragraph they would turn it into code.
     let counts = matches!(event, Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)));
     if counts { line_start(text, range.start) } else { range.start }
 }
 
-/// The start of the line if only spaces precede the position, else the position.
+/// Returns the start of the line if only spaces precede the position, else the position.
 fn line_start(text: &str, at: usize) -> usize {
     let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }
 }
 
-/// Lines with which another piece continues the last block: a code fence or a table header.
+/// Returns the lines with which another piece continues the last block: a code fence or a table header. Empty for other
+/// blocks.
 fn head_of(text: &str) -> String {
     let probe = [text.trim_end_matches('\n'), "\nx\n"].concat();
     let mut depth = 0_usize;

@@ -6,7 +6,7 @@ use crate::text::{Clusters, Columns, Ink, Row, Styled, Tone, Wrap, wrap};
 
 const BETWEEN: &str = " │ ";
 
-/// Minimum width of a wrapped cell. With less, each cell gets a separate line.
+/// Minimum columns of a wrapped cell. With fewer, each cell gets a separate line.
 const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);
@@ -15,7 +15,7 @@ const RULE: Tone = Tone::of(Ink::Mark);
 pub(crate) struct Table {
     pub alignments: Vec<Alignment>,
     pub header: Vec<Styled>,
-    /// Rows without empty cells at their ends.
+    /// Rows of cells; empty cells at the end of a row are left out.
     pub rows: Vec<Vec<Styled>>,
     pub has_header: bool,
 }
@@ -34,7 +34,8 @@ impl Table {
         std::iter::once(&self.header).chain(&self.rows)
     }
 
-    /// Small columns get what they need, the others share the rest. `None` if the width is too small.
+    /// Returns the widths of the columns: small columns get what they need, the others share the rest. `None` if
+    /// `width` is too small for a table.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.cells().map(Vec::len).max().unwrap_or(0);
         let room = width.checked_sub(BETWEEN.chars().count().checked_mul(count.checked_sub(1)?)?)?;

@@ -6,7 +6,7 @@ use super::source::WINDOW;
 use super::*;
 use crate::model::{Block, Look};
 
-/// The blocks of a text in these pieces.
+/// Renders Markdown that is streamed in these pieces.
 fn blocks<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
     let mut source = Source::default();
     let mut blocks: Vec<Block> = Vec::new();

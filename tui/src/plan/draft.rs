@@ -1,4 +1,4 @@
-//! Plan that a person edits field by field. The supervisor checks if the fields can be written as text.
+//! Plan that a person edits field by field. The supervisor checks if the fields can be written as Markdown.
 
 use protocol::plan::{Acceptance, Plan, PlanStep};
 
@@ -10,13 +10,13 @@ pub(crate) struct Draft {
     at: DraftPlace,
     before: Vec<(Plan, DraftPlace)>,
     changes: usize,
-    /// Step number that is being typed.
+    /// Step number that the person is typing digit by digit.
     typed: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DraftPlace {
-    /// Number of the step; 0 is the plan, which has only a title.
+    /// Number of the step, from 1; 0 is the plan itself, which has only a title.
     pub step: usize,
     pub field: Field,
 }
@@ -44,7 +44,7 @@ impl Draft {
         self.at
     }
 
-    /// 0 if the plan is as before.
+    /// Returns the number of changes; 0 if the plan is unchanged.
     pub(crate) const fn changes(&self) -> usize {
         self.changes
     }
@@ -88,7 +88,7 @@ impl Draft {
         self.typed = 0;
     }
 
-    /// Moves the selected condition within its step, or the selected step, one position.
+    /// Moves the selected condition within its step, or the selected step, by one position.
     pub(crate) fn shift(&mut self, down: bool) {
         let DraftPlace { step, field } = self.at;
         let Some(at) = step.checked_sub(1) else { return };
@@ -115,7 +115,7 @@ impl Draft {
         self.go_to(self.at.step + 1);
     }
 
-    /// After the selected condition or as the last one; false without a step.
+    /// Adds a condition after the selected one, or as the last one. False if no step is selected.
     pub(crate) fn add_condition(&mut self) -> bool {
         let Some(step) = self.at.step.checked_sub(1).filter(|at| *at < self.plan.steps.len()) else {
             return false;
@@ -131,7 +131,7 @@ impl Draft {
         true
     }
 
-    /// Deletes the step if its title is selected. The last step stays.
+    /// Deletes the selected condition, or the whole step if its title is selected. The last step stays.
     pub(crate) fn delete(&mut self) {
         match (self.at.step, self.at.field) {
             (0, _) => {}
@@ -155,7 +155,7 @@ impl Draft {
         }
     }
 
-    /// Changes a selected command into a criterion and vice versa.
+    /// Changes a selected command into a criterion, or a criterion into a command.
     pub(crate) fn change_kind(&mut self) {
         let DraftPlace { step, field: Field::Condition(at) } = self.at else { return };
         self.keep();
@@ -186,7 +186,8 @@ impl Draft {
         }
     }
 
-    /// False if the field rejects the text: a title needs text. An empty condition is deleted.
+    /// Sets the text of the selected field. False if the field rejects the text: a title must not be empty. An empty
+    /// condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
             // The indentation of the first line has a meaning.
@@ -207,7 +208,7 @@ impl Draft {
         true
     }
 
-    /// Counts as one change with the addition of the field.
+    /// Sets the text of a field that was just added. Counts as one change together with the addition.
     pub(crate) fn fill(&mut self, text: &str) {
         self.write(text.trim().to_owned());
     }

@@ -11,7 +11,7 @@ use protocol::plan::{Plan, StepStatus};
 use super::{Step, StepLine, Version};
 use crate::moment::UiTime;
 
-/// Maximum number of plans kept, and of versions of each.
+/// Maximum number of plans that are kept, and of versions of each plan.
 const MOST: usize = 16;
 
 #[derive(Debug, Default)]
@@ -23,12 +23,12 @@ pub(crate) struct Plans {
 pub(crate) struct Progress {
     planner: Option<AgentId>,
     executor: Option<AgentId>,
-    /// SHA-256 of the plan's bytes.
+    /// SHA-256 of the plan's Markdown.
     digest: String,
     pub title: String,
     pub markdown: String,
     pub path: String,
-    /// Versions of the plan by its agent and the person, including earlier plans that it revises.
+    /// Versions of the plan by the planning agent and by the person, including earlier plans that this one revises.
     versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
     state: StepState,
@@ -68,7 +68,7 @@ impl Plans {
         last.map(|plan| plan.versions.clone()).unwrap_or_default()
     }
 
-    /// Some steps may be finished already.
+    /// Records an approval request for a plan. Some of its steps may be finished already.
     pub(crate) fn asked(&mut self, params: &PlanApprovalParams) {
         if !self.known.iter().any(|plan| plan.is_proposed_by(&params.agent)) {
             self.add(Progress {
@@ -122,7 +122,8 @@ impl Plans {
         }
     }
 
-    /// Called when the next turn has begun.
+    /// Called when the user's next turn begins: plans whose execution has ended are no longer shown beside the
+    /// transcript.
     pub(crate) fn forget_ended(&mut self) {
         for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;
@@ -134,7 +135,7 @@ impl Plans {
         executing.or_else(|| self.known.last())
     }
 
-    /// The plan that is shown next to the transcript.
+    /// Returns the plan in the pane beside the transcript; `None` if there is none.
     pub(crate) fn beside(&self) -> Option<&Progress> {
         self.current().filter(|plan| !plan.past && !plan.steps.is_empty())
     }

@@ -1,12 +1,12 @@
 //! Display of a plan's Markdown with every byte visible.
 //!
-//! An approval is bound to the bytes of the plan, so comments, link targets and meaningless sections are shown as
-//! written; each line only gets a style.
+//! An approval is bound to the bytes of the plan, so comments, link targets and unused sections are shown as written;
+//! each line only gets a style.
 
 use crate::model::{Look, Part};
 use crate::text::SafeText;
 
-/// With a vertical line in front; each line has a style by its Markdown.
+/// Returns the lines of a plan, each behind a vertical line and in the style of its Markdown.
 pub(crate) fn styled(markdown: &str) -> Vec<Part> {
     let mut parts: Vec<(Look, String)> = Vec::new();
     let mut fence = None;
@@ -47,7 +47,7 @@ fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
     }
 }
 
-/// First character and the number of its repetitions.
+/// Returns the first character, and the number of times that it is repeated.
 fn run(text: &str) -> (char, usize) {
     let first = text.chars().next().unwrap_or(' ');
     (first, text.chars().take_while(|c| *c == first).count())

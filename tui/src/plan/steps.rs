@@ -64,7 +64,7 @@ impl Step {
         }
     }
 
-    /// Such as `changed: src/a.rs, src/b.rs and 3 more`.
+    /// Returns the changed files, such as `changed: src/a.rs, src/b.rs and 3 more`; `None` without changes.
     pub(crate) fn changes(&self, project: &WirePath) -> Option<Vec<u8>> {
         const MOST: usize = 20;
         let name = |path: &WirePath| {
@@ -88,7 +88,8 @@ impl Step {
         self.began.is_some()
     }
 
-    /// Such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`; the part that may be cut comes last.
+    /// Returns the step as a line, such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`. The part that may be cut
+    /// comes last.
     pub(crate) fn line(&self, number: u32, now: UiTime) -> StepLine {
         let (mark, word) = match self.status {
             StepStatus::Pending => ("·", "pending"),

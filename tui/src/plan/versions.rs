@@ -49,7 +49,7 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// With the version before it.
+    /// Compares the last version with the version before it.
     pub(crate) fn last(versions: Vec<Rc<Version>>, revision: u64) -> Self {
         let new = versions.len().saturating_sub(1);
         let mut compared = Self { old: new.saturating_sub(1), new, versions, sheet: CardPage::default() };

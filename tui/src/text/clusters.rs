@@ -25,7 +25,7 @@ pub struct Clusters<'a> {
 }
 
 impl<'a> Clusters<'a> {
-    /// `at` must be the start of a cluster.
+    /// Iterates over the clusters from byte `at` on, which must be the start of a cluster.
     pub const fn new(text: &'a str, at: usize) -> Self {
         Self { text, at }
     }
@@ -56,7 +56,7 @@ impl<'a> Iterator for Clusters<'a> {
     }
 }
 
-/// True if a character never combines with another one. Covers most text without a table.
+/// True if a character never combines with another one. Covers most text, without the tables of Unicode.
 const fn stands_alone(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2ff}' | '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{27bf}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}')
 }

@@ -14,14 +14,14 @@ const KEYCAP: char = '\u{20e3}';
 /// Maximum number of emoji in one sequence: a family of four.
 const JOINED: usize = 4;
 
-/// Flags that consist of tags: England, Scotland, Wales. Other tags could contain a hidden message.
+/// Flags that consist of tag characters: England, Scotland, Wales. Other tags could contain a hidden message.
 const TAGGED: [&str; 3] = [
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// True if the cluster is drawn as one emoji of two columns.
+/// True if terminals may draw the cluster as one emoji of two columns.
 pub(super) fn is_sequence(cluster: &str) -> bool {
     is_keycap(cluster) || TAGGED.contains(&cluster) || is_joined(cluster)
 }
@@ -38,7 +38,8 @@ pub fn is_disputed(cluster: &str) -> bool {
         || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
 }
 
-/// Start of the last cluster if later text may continue it, such as `👨` before a joiner; else the end of the text.
+/// Returns the start of the last cluster if later text may continue it, such as `👨` before a joiner; else the end of
+/// the text.
 pub fn open_cluster(text: &str) -> usize {
     let last = text.grapheme_indices(true).next_back();
     last.filter(|(_, cluster)| !cluster.is_ascii()).map_or(text.len(), |(at, _)| at)
@@ -52,7 +53,7 @@ fn is_keycap(cluster: &str) -> bool {
         && characters.next().is_none()
 }
 
-/// True for emoji with a selector or a skin tone, and for several of them with joiners between.
+/// True for an emoji with a selector or a skin tone, and for several such emoji with joiners between them.
 fn is_joined(cluster: &str) -> bool {
     let elements: Vec<&str> = cluster.split(JOINER).collect();
     let is_sequence = elements.len() > 1 || cluster.chars().nth(1).is_some();

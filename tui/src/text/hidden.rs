@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::emoji::is_sequence;
 
-/// True for control characters, bidirectional formatting, zero-width characters, variation selectors, tags, fillers,
+/// True for control characters, bidirectional formatting, zero-width characters, variation selectors, tags, fillers and
 /// separators.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -16,7 +16,7 @@ pub(super) fn is_hidden(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// True for a skin tone, which changes the previous emoji or is drawn next to it, depending on the terminal.
+/// True for a skin tone, which changes the emoji before it or is drawn next to it, depending on the terminal.
 pub(super) const fn is_modifier(c: char) -> bool {
     matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
@@ -29,17 +29,17 @@ pub(super) const fn is_other_space(c: char) -> bool {
     )
 }
 
-/// True for a selector that only changes the look of the previous character.
+/// True for a variation selector that only changes the look of the character before it.
 pub(super) const fn is_presentation(c: char) -> bool {
     matches!(c, '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// 0 for combining characters.
+/// Returns the width of a character in columns; 0 for a combining character.
 pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// For direct output to a terminal: escapes invisible characters. Line ends, tabs, known emoji sequences and selectors
+/// Escapes invisible characters, for direct output to a terminal. Line ends, tabs, known emoji sequences and selectors
 /// stay.
 pub fn printable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
@@ -63,7 +63,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// For the clipboard: escapes invisible characters. Line ends, tabs, selectors and emoji joiners stay.
+/// Escapes invisible characters, for the clipboard. Line ends, tabs, selectors and emoji joiners stay.
 pub(crate) fn shown(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t' | '\u{200d}') || is_presentation(c) || !is_hidden(c);
     let mut shown = String::with_capacity(text.len());

@@ -6,7 +6,7 @@ use vte::{Params, Parser, Perform};
 
 use super::{Hue, Ink, Styled, Tone};
 
-/// Maximum length of a control sequence that is interpreted.
+/// Maximum length in bytes of a control sequence that is interpreted.
 const LONGEST: usize = 128;
 
 /// Output of a program, received in pieces.
@@ -14,7 +14,7 @@ const LONGEST: usize = 128;
 pub struct Output {
     text: Styled,
     state: State,
-    /// Beginning of a control sequence or line end.
+    /// Beginning of a control sequence or line end that is incomplete.
     held: String,
 }
 
@@ -28,13 +28,14 @@ struct State {
 #[derive(Clone, Copy)]
 enum Effect {
     Style,
-    /// Nothing that is visible later, such as erasing the rest of a line or hiding the cursor.
+    /// No lasting effect on visible text, such as erasing the rest of a line or hiding the cursor. The sequence is
+    /// dropped.
     Idle,
-    /// Anything else. The sequence is shown.
+    /// Any other effect. The sequence is shown as text.
     Other,
 }
 
-/// Effect of the first sequence that vte reads.
+/// Effect of the first control sequence that the parser (vte) reads; `None` if it has read none.
 #[derive(Default)]
 struct First(Option<Effect>);
 
@@ -81,7 +82,7 @@ impl Output {
         self.show(rest);
     }
 
-    /// An incomplete sequence is shown as text.
+    /// Ends the output. An incomplete control sequence is shown as text.
     pub fn finish(&mut self) {
         let held = std::mem::take(&mut self.held);
         if held.starts_with('\x1b') {
@@ -101,7 +102,7 @@ impl Output {
     }
 }
 
-/// `None` if the sequence at the beginning is incomplete.
+/// Returns the effect and the length of the control sequence at the beginning; `None` if the sequence is incomplete.
 fn sequence(text: &str) -> Option<(Effect, usize)> {
     let bytes = text.as_bytes();
     // Strings such as OSC are shown. vte would hold them back until their end.
@@ -121,7 +122,7 @@ fn sequence(text: &str) -> Option<(Effect, usize)> {
 }
 
 impl Perform for First {
-    /// Called after a malformed sequence, which vte drops.
+    /// Called for a character after a malformed sequence, which vte has dropped.
     fn print(&mut self, _character: char) {
         self.0 = Some(Effect::Other);
     }

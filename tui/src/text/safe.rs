@@ -10,19 +10,19 @@ use super::hidden::{columns, is_hidden, is_modifier, is_other_space, is_presenta
 /// Width of a tab stop in columns.
 const TAB: usize = 4;
 
-/// Maximum number of combining marks on one character. More would paint over other lines.
+/// Maximum number of combining marks on one character. More would cover other lines.
 const MARKS: usize = 4;
 
-/// Maximum number of columns of a group of characters that is drawn as one.
+/// Maximum number of columns of a grapheme cluster that is drawn unchanged.
 const WIDEST: usize = 4;
 
-/// Maximum length of an incomplete cluster that later text may continue.
+/// Maximum length in bytes of an incomplete cluster that later text may continue.
 const LONGEST_TAIL: usize = 64;
 
 /// Text from any source, safe to draw: only visible characters and line ends.
 ///
 /// Invisible characters, and those that terminals draw differently, become escapes such as `\u{1b}`, `\u{202e}` or
-/// `\xff`, in a separate style, so that text cannot imitate one.
+/// `\xff`. Escapes have a separate style, so that text cannot imitate one.
 ///
 /// [`prose`](Self::prose) is for messages. [`exact`](Self::exact) is for commands and file content: it also escapes
 /// unusual spaces, joiners in emoji, and presentation selectors. [`line`](Self::line) escapes line ends, too, so that
@@ -33,11 +33,11 @@ pub struct SafeText {
     escapes: Vec<Range<usize>>,
     manner: Manner,
     column: usize,
-    /// Last cluster in its original form; later text may continue it.
+    /// Last cluster in its original form, which later text may continue.
     tail: Tail,
 }
 
-/// Set of characters that are escaped.
+/// Sets of characters that are escaped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Manner {
     #[default]
@@ -59,24 +59,24 @@ impl SafeText {
         Self::made(Manner::Prose, untrusted)
     }
 
-    /// For commands and file content; every character is visible.
+    /// Sanitises a command or file content; every character is visible.
     pub fn exact(untrusted: &str) -> Self {
         Self::made(Manner::Exact, untrusted)
     }
 
-    /// For names; every character is visible, line ends included.
+    /// Sanitises a name for one line; every character is visible, line ends included.
     pub fn line(untrusted: &str) -> Self {
         Self::made(Manner::Line, untrusted)
     }
 
-    /// For bytes that may not be UTF-8, such as a path, on one line; every byte is visible.
+    /// Sanitises bytes that may not be UTF-8, such as a path, for one line; every byte is visible.
     pub fn bytes(untrusted: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push_bytes(untrusted);
         text
     }
 
-    /// Words of Bailiwick followed by a name, on one line.
+    /// Joins words of Bailiwick and a sanitised name, on one line.
     pub fn labelled(words: &str, name: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push(words);
@@ -129,7 +129,7 @@ impl SafeText {
         SafeStr { text, escapes: self.escapes.get(first..).unwrap_or_default(), base: range.start }
     }
 
-    /// The text may continue the last character.
+    /// Appends text, which may continue the last character.
     pub fn push(&mut self, untrusted: &str) {
         let mut tail = std::mem::take(&mut self.tail);
         if tail.raw.is_empty() {
@@ -156,18 +156,18 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
-    /// Later text, such as a combining mark, does not join the last character. Frees unused memory.
+    /// Ends the last character: later text, such as a combining mark, does not join it. Frees unused memory.
     pub fn finish(&mut self) {
         self.forget_tail();
         self.text.shrink_to_fit();
     }
 
-    /// Separates later text from the last character.
+    /// Ends the last character: later text does not join it.
     pub fn forget_tail(&mut self) {
         self.tail = Tail::default();
     }
 
-    /// Removes the beginning, by whole lines if possible.
+    /// Removes the beginning, by whole lines if possible, so that at most `keep` bytes are left.
     pub fn keep_last(&mut self, keep: usize) {
         let from = self.text.len().saturating_sub(keep);
         let cut = self.cut_after(from);
@@ -180,8 +180,8 @@ impl SafeText {
         });
     }
 
-    /// First position from `from` on where the text can be cut: after a line, else between two independent characters,
-    /// never inside an escape.
+    /// Returns the first position, starting at `from`, where the text can be cut: after a line, else between two
+    /// independent characters, never inside an escape.
     fn cut_after(&self, from: usize) -> usize {
         let rest = self.text.as_bytes().get(from..).unwrap_or_default();
         if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
@@ -240,7 +240,7 @@ impl SafeText {
     }
 
     /// True if the cluster is drawn unchanged: it starts with a visible character and is as wide as its characters
-    /// together. In prose, emoji of several characters count too.
+    /// together. In prose, also for emoji that consist of several characters.
     fn is_undisputed(&self, cluster: &str) -> bool {
         if self.manner == Manner::Prose && is_sequence(cluster) {
             return cluster.width() == 2;
@@ -262,7 +262,8 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// A visible character is kept only if it cannot combine with the previous one.
+    /// Adds the characters of a cluster one by one. Keeps a visible character only if it cannot combine with the one
+    /// before, else escapes it.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {
@@ -294,7 +295,7 @@ impl SafeText {
     }
 }
 
-/// Number of leading ASCII bytes that are drawn unchanged and do not combine with the next character.
+/// Returns the number of leading ASCII bytes that are drawn unchanged and do not combine with the next character.
 fn plain_ascii(text: &str, lines: bool) -> usize {
     let bytes = text.as_bytes();
     let count =
@@ -315,7 +316,7 @@ impl<'a> SafeStr<'a> {
         self.text
     }
 
-    /// True if an escape is at this byte.
+    /// True if the byte belongs to an escape.
     pub fn is_escape(&self, at: usize) -> bool {
         let at = self.base + at;
         let next = self.escapes.partition_point(|escape| escape.end <= at);
@@ -323,7 +324,7 @@ impl<'a> SafeStr<'a> {
     }
 }
 
-/// Words from this program's source code.
+/// Converts words of this program's source code, which are safe.
 impl From<&'static str> for SafeStr<'static> {
     fn from(text: &'static str) -> Self {
         Self { text, escapes: &[], base: 0 }

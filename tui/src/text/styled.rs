@@ -11,7 +11,7 @@ pub struct Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Styled {
     text: SafeText,
-    /// Styled parts in order, without overlaps.
+    /// Ranges with a style, in order and without overlaps; the rest of the text is plain.
     spans: Vec<Span>,
 }
 
@@ -26,7 +26,7 @@ impl Styled {
         &self.text
     }
 
-    /// A combining mark does not join a character of another style.
+    /// Appends text in a style. A combining mark does not join a character of another style.
     pub fn push_in(&mut self, untrusted: &str, tone: Tone) {
         let before = self.text.len();
         let last = self.spans.last().filter(|span| span.range.end == before).map(|span| span.tone);
@@ -54,7 +54,7 @@ impl Styled {
         }
     }
 
-    /// True if `longer` starts with this text in the same styles.
+    /// True if `longer` starts with this text in the same styles. Then takes it over.
     pub fn goes_on_as(&mut self, longer: &Self) -> bool {
         let len = self.text.len();
         if !longer.text.as_str().starts_with(self.text.as_str()) {
@@ -66,7 +66,7 @@ impl Styled {
         true
     }
 
-    /// The bytes follow all styled parts.
+    /// Adds a style to bytes that follow all styled ranges.
     pub fn add(&mut self, range: Range<usize>, tone: Tone) {
         if range.start >= range.end || tone == Tone::default() {
             return;
@@ -78,13 +78,13 @@ impl Styled {
         }
     }
 
-    /// Later text does not join the last character. Frees unused memory.
+    /// Ends the last character: later text does not join it. Frees unused memory.
     pub fn finish(&mut self) {
         self.text.finish();
         self.spans.shrink_to_fit();
     }
 
-    /// Removes the beginning until at most `keep` bytes are left.
+    /// Removes the beginning, so that at most `keep` bytes are left.
     pub fn keep_last(&mut self, keep: usize) {
         let before = self.text.len();
         self.text.keep_last(keep);
@@ -95,7 +95,7 @@ impl Styled {
         });
     }
 
-    /// Parts of one style each.
+    /// Divides a range into pieces of one style each.
     pub fn pieces(&self, range: Range<usize>) -> Vec<(Range<usize>, Tone)> {
         let first = self.spans.partition_point(|span| span.range.end <= range.start);
         let mut pieces = Vec::new();

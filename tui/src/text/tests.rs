@@ -213,7 +213,6 @@ fn joiners_and_selectors_stay_where_they_make_an_emoji() {
     }
 }
 
-/// Holds back the last cluster, however the text is cut into pieces.
 #[test]
 fn an_emoji_that_comes_in_pieces_is_one() {
     let text = "ok \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{2764}\u{fe0f} e\u{301} done";

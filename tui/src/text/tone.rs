@@ -21,7 +21,7 @@ pub enum Ink {
     Constant,
     Keyword,
     Name,
-    /// Colours chosen by a program.
+    /// Colours that a command's output chose; `None` for the terminal's own.
     Chosen {
         text: Option<Hue>,
         background: Option<Hue>,

@@ -5,7 +5,7 @@ use super::{Cluster, Clusters};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub start: usize,
-    /// End of the row. Trailing spaces may exceed the width.
+    /// Byte offset of the row's end. Trailing spaces may exceed the width.
     pub end: usize,
     pub first: bool,
 }
@@ -14,11 +14,11 @@ pub struct Row {
 pub enum Wrap {
     /// Breaks after spaces and between characters of scripts without spaces; elsewhere only if necessary.
     Words,
-    /// Breaks after ` · ` between facts, within a fact only if necessary.
+    /// Breaks after ` · ` between facts; within a fact only if necessary.
     Facts,
-    /// Breaks after spaces and signs between words, elsewhere only if necessary; nothing exceeds the width.
+    /// Breaks after spaces and after signs between words; elsewhere only if necessary. Nothing exceeds the width.
     Code,
-    /// Breaks anywhere; nothing exceeds the width.
+    /// Breaks anywhere. Nothing exceeds the width.
     Anywhere,
 }
 
@@ -38,7 +38,7 @@ impl Columns {
     }
 }
 
-/// `from` must be the start of a row. The last row may be empty.
+/// Appends the rows of the text from byte `from` on, which must be the start of a row. The last row may be empty.
 pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let mut first = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
     let mut start = from;
@@ -91,7 +91,8 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// Scripts without spaces allow a break after other characters, except before closing punctuation.
+/// True if a row may end after the cluster: scripts without spaces allow a break after most characters, except before
+/// closing punctuation.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
     cluster.columns == 2
@@ -122,7 +123,7 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
 struct Open {
     start: usize,
     used: usize,
-    /// End of the last space, and of the last sign between words, with the columns up to there.
+    /// Byte offset of the end of the last space, and the number of columns up to there.
     space: Option<(usize, usize)>,
     sign: Option<(usize, usize)>,
     has_text: bool,
