@@ -1,22 +1,22 @@
-//! The terminal UI, without a terminal: messages in, actions out, frames on demand.
+//! Terminal UI without a terminal: messages come in, actions go out, frames are drawn on demand.
 //!
 //! ```text
 //! loop {
-//!     message = key | paste | resize | event of the core | tick after next_tick(&model)
-//!     for action in update(&mut model, at, message) { carry it out }
-//!     if a Redraw came {                                // at most 60 times a second, after all messages that wait
+//!     message = key | paste | resize | event of the session | tick after next_tick(&model)
+//!     for action in update(&mut model, at, message) { execute it }
+//!     if an action was Redraw {                         // at most 60 times a second, after all waiting messages
 //!         terminal.draw(|frame| shown = view(&model, frame)); flush;
 //!         update(&mut model, at, Msg::Drawn(shown));
 //!     }
 //! }
 //! ```
 //!
-//! * [`update`] is pure: it reads no clock ([`Moment`] comes with each message), and touches nothing but the model.
-//! * [`view`] draws the model as it is and says what it put on the screen ([`Shown`]). Only after [`Msg::Drawn`] says that
-//!   the frame is on the terminal does a request count as seen: no key can answer what was not shown. The moment of a key is
-//!   the one at which it was *read*; whatever waits in the terminal's queue is to be read before a frame is drawn.
-//! * Every text that is drawn is a [`text::SafeText`]; nothing else reaches a cell.
-//! * Nothing here starts a process, reads a file or knows of the network.
+//! * [`update`] is pure: it changes nothing but the model, and reads no clock (each message comes with its [`UiTime`]).
+//! * [`view`] draws the model and returns facts about the frame ([`Shown`]). Only [`Msg::Drawn`], sent once the frame
+//!   is on the terminal, makes an approval request count as seen: no key can answer a request that was not shown. The
+//!   time of a key is the time when it was *read*, so the caller reads all waiting keys before it draws a frame.
+//! * Every text that is drawn is a [`text::SafeText`].
+//! * The crate starts no process, reads no file, and does not use the network.
 
 #![forbid(unsafe_code)]
 

@@ -63,7 +63,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::DeniedCommandApproval(params) => denied::allowed(params, project),
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::HostApproval(params) => until_the_end(params),
-        // Its text has all.
+        // The block of the form has all of the request.
         ServerRequest::ServerForm(_) => Vec::new(),
         ServerRequest::FetchApproval(params) => page_allowed(params),
         ServerRequest::ExternalToolApproval(params) => server(params),

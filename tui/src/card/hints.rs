@@ -66,7 +66,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     let whole = in_rows(match &card.stage {
         Stage::Scope(menu) if menu.editing.is_none() => keys.choosing(menu, 0, true),
         Stage::Deciding => keys.deciding(card, 0),
-        // The hints are one row if it has room; the list above scrolls.
+        // The hints take one row if it has room; the list above them scrolls.
         Stage::Comments if card.editor().is_none() => return in_rows(keys.commenting(card)),
         Stage::Steps if card.editor().is_some() => return in_rows(keys.writing_field(card)),
         Stage::Steps => return in_rows(keys.editing(card)),
@@ -78,7 +78,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     {
         return whole;
     }
-    // The number of hidden lines alone gets no further row.
+    // The number of hidden lines gets no row of its own.
     let long = in_rows(match &card.stage {
         Stage::Scope(menu) => keys.choosing(menu, text, false),
         _ => keys.reading(card, text),
@@ -172,7 +172,7 @@ impl Keys<'_> {
     fn editing(&self, card: &Card) -> Vec<Option<Hint>> {
         let key = |command, word: &str| self.key(KeyMode::Steps, command, word);
         let pair = |first, second, word: &str| self.pair_in(KeyMode::Steps, first, second, word);
-        // On a narrow screen the steps need the room.
+        // On a narrow screen, the steps of the plan need the rows.
         let is_wide = self.width >= WIDE;
         let count = card.unsaved();
         let save = format!("save {}", changes(count));

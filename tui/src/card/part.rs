@@ -203,7 +203,7 @@ impl PartPage {
                 let look = if item == self.at { Look::Heading } else { Look::Assistant };
                 let line = SafeText::line(&format!("{taken} {words}{left_out}"));
                 parts.push(Part::new(line, look).after(format!("{mark} "), "  ".to_owned()));
-                // The colours of a change stand for what would be written.
+                // Only text that would be written is shown as a coloured diff.
                 parts.push(match body {
                     Ok(diff) => Part::diff(diff.in_language(&language_of(file.path.as_bytes()))),
                     Err(text) => Part::new(SafeText::exact(text), Look::Output),

@@ -320,7 +320,7 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             let always = always.then_some(Choice::ToolInProject);
             [Choice::ExactCall].into_iter().chain(tool).chain(always).collect()
         }
-        // A sub-agent, a plan and a form are approved once; a denial and a host offer a single scope.
+        // A sub-agent, a plan and a form can only be approved once; a denial and a host offer a single scope.
         ServerRequest::DeniedCommandApproval(_)
         | ServerRequest::HostApproval(_)
         | ServerRequest::ServerForm(_)
@@ -376,7 +376,7 @@ mod tests {
         };
         assert_eq!(all(&["make"]), ["Matches `make …`, alone."]);
         assert_eq!(all(&["make", "cargo test"]), ["Matches each of these, alone."]);
-        // A prefix adds no words to the sentence.
+        // Backticks in a prefix cannot add words to the preview.
         assert_eq!(all(&["make", "x …`, anything `y"]), ["Matches each of these, alone."]);
     }
 }

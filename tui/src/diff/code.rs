@@ -21,7 +21,7 @@ impl Code {
     /// Drops an open request for highlighting: the answer would go to another diff.
     pub(super) fn forget(&mut self) {
         if self.awaited.take().is_some() {
-            // The parser's state is with the request.
+            // The state of the parser is with the dropped request.
             self.language = None;
         }
     }

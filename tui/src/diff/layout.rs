@@ -125,7 +125,7 @@ impl<'a> LaidDiff<'a> {
         let mut rows = Vec::new();
         let left = columns.saturating_sub(before(digits)).max(1);
         wrap(line.text.as_str(), 0, Columns::all(left), Wrap::Code, &mut rows);
-        // A single column shows the number after the change, if there is one.
+        // In a single column, a line has its number after the change, or else its number before.
         let [old, new] = line.numbers;
         let number = if side == BEFORE { old } else { new.or(old) };
         Self { line, rows, number, columns, digits }

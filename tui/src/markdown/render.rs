@@ -144,7 +144,8 @@ impl Render {
     fn starts(&mut self, tag: &Tag<'_>) -> bool {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.begin(Ink::Plain, Modifier::empty()),
-            // Three weights that differ without colour too, and from bold text. The first has a rule below.
+            // The three levels differ from each other and from bold text, without colour too. The first has a line
+            // below.
             Tag::Heading { level, .. } => self.begin(
                 Ink::Heading,
                 match level {

@@ -146,7 +146,8 @@ impl Source {
         let (mut depth, mut list, mut read, mut first_at) = (0_usize, None, 0, 0);
         for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
             let mut at = start(text, &event, &range);
-            // A link definition belongs to the block after it, which could be parsed differently without it.
+            // A link definition is kept with the block after it, which might be parsed differently without the
+            // definition.
             if depth == 0 && !matches!(event, Event::End(_)) {
                 let between = text.get(read..at).unwrap_or_default();
                 at -= between.trim_start_matches(['\n', '\r', ' ']).len();
@@ -185,7 +186,7 @@ impl Source {
 
 /// Returns the position from which a block can be parsed alone.
 pub(super) fn start(text: &str, event: &Event<'_>, range: &Range<usize>) -> usize {
-    // Spaces before a list or code matter. Before a paragraph they would turn it into code.
+    // Spaces at the beginning matter for a list or code. Before a paragraph they would turn it into code.
     let counts = matches!(event, Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)));
     if counts { line_start(text, range.start) } else { range.start }
 }

@@ -164,7 +164,7 @@ fn links_by_reference_have_the_addresses_that_were_defined_before_them() {
 
     • f (https://f.example)
     "#);
-    // What is finished does not change when its definition comes.
+    // A finished block does not change when a link definition follows.
     let (before, _) = text.split_at(text.find("[first]: ").unwrap());
     let [whole, part] = [shown, at_once(before, 60)];
     assert!(whole.starts_with(part.trim_end()), "{part}");
@@ -391,7 +391,7 @@ proptest! {
 
     #[test]
     fn words_make_the_same_rows_as_the_whole(text in "([a-z0-9]{1,3} |[a-z]{1,3}|[0-9]|  |\n|\n\n|[-#>*|.`<]{1,3} ?|> |\n```\n|<b>\n|[|]-[|]\n){0,40}") {
-        // Each character is a piece, and then words are.
+        // The text is streamed by characters, and then by words.
         let characters: Vec<String> = text.chars().map(String::from).collect();
         prop_assert_eq!(rows(&blocks(characters.iter().map(String::as_str)), 30), at_once(&text, 30));
         prop_assert_eq!(rows(&blocks(text.split_inclusive(' ')), 30), at_once(&text, 30));
@@ -399,7 +399,7 @@ proptest! {
 
     #[test]
     fn pieces_make_the_same_rows_as_the_whole(text in markdown(), times in 1_usize..4, cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12)) {
-        // Much of it goes over the window.
+        // Most of the texts are longer than the window.
         let text = if times == 1 { text } else { text.repeat(times * WINDOW / 3 / (text.len() + 1)) };
         let mut cuts: Vec<_> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
         cuts.extend([0, text.len()]);

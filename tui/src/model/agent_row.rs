@@ -79,7 +79,7 @@ impl Agents {
 pub(crate) fn text(model: &Model, agent: &AgentId, result: Option<&SubAgentResult>) -> Option<Styled> {
     let (_, view) = model.agents.each().find(|(other, _)| *other == agent)?;
     let row = view.row.as_ref()?;
-    // As in the row of a call, a mark and a word are enough to find the failure.
+    // As in the row of a call, a mark and a word suffice to find the failure.
     let (mark, ink) = match result.map(|result| result.status) {
         None => ("→", Ink::Plain),
         Some(SubAgentStatus::Done) => ("✓", Ink::Plain),

@@ -59,7 +59,7 @@ mod tests {
             (Completed, "[exit code 0, 0.3 s]", Some(("", None))),
             (Failed, "a\n[exit code 2, 0.3 s]", Some(("a", Some("exit code 2")))),
             (Failed, "[ended by signal 9, 4.0 s]", Some(("", Some("ended by signal 9")))),
-            // These lines say more than the first row does, or are the command's own.
+            // These lines say more than the first row does, or are output of the command.
             (Failed, "a\n[ended after 9 s: it ran longer than it may. Run less at once]", whole),
             (Completed, "a\n[exit code 0, 0.3 s]\nhint: more", whole),
             (Completed, "a\n[exit code x, 0.3 s]", whole),

@@ -131,7 +131,7 @@ impl Call {
         };
         let lasted = duration(ending.duration_ms);
         let words = match ending.status {
-            // The answer tells of the denial.
+            // The row with the answer reports the denial.
             _ if self.refused => String::new(),
             ToolCallStatus::Completed if ending.duration_ms < TOLD_MS => String::new(),
             ToolCallStatus::Completed => format!(" · {lasted}"),
@@ -151,7 +151,7 @@ impl Call {
         let are_known = ending.diffs.iter().any(|file| file.first_line.is_some());
         let counts = change.as_ref().filter(|_| done && are_known).map(Diff::counts);
         if self.is_agent {
-            // The row of the sub-agent tells of its end.
+            // The sub-agent's row reports its end.
             if let Some(output) = block.parts.last_mut() {
                 *output = Part::output(Output::new(ending.content)).folded(Fold::Told);
             }
@@ -168,12 +168,13 @@ impl Call {
                 Some(counts) => self.summary.head_with(&counts.to_string()),
                 None => self.summary.head(),
             };
-            // The command itself is no louder than one that succeeded.
+            // The text of a failed command has the same style as that of a successful one.
             let mut row = self.row(mark, ink, &head_words);
             row.append(SafeText::line(&words).all(), Tone::of(ink));
             head.replace(row, Look::Tool);
         }
-        // A change is shown as a diff. File content that the model read is not shown; errors and command output are.
+        // A change is shown as a diff. File content that the model read is hidden; errors and output of commands are
+        // shown.
         let content = if self.refused || done && self.changes_files() { "" } else { end.output };
         let is_told = done && !self.is_command();
         let fold = match self.as_read(ending) {

@@ -33,7 +33,7 @@ impl CodeBlock {
     /// Drops an open request for highlighting: the answer would go to another block.
     pub(crate) const fn forget_reading(&mut self) {
         if self.awaited.take().is_some() {
-            // The parser's state is with the request.
+            // The state of the parser is with the dropped request.
             self.is_over = true;
         }
     }

@@ -111,7 +111,7 @@ impl Editor {
             return Err(TooLong);
         }
         let pasted = without_marks(&plain_ends(text)).into_owned();
-        // The index may belong to a paste that was deleted.
+        // The index may be that of a deleted paste.
         match self.pastes.get_mut(at) {
             Some(place) => *place = pasted,
             None => self.pastes.push(pasted),

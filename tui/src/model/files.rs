@@ -146,7 +146,7 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
 pub(crate) fn mention(model: &Model) -> Option<(usize, &str)> {
     let writes = model.mode == Mode::Insert && model.recall.is_none() && model.cards.is_empty();
     let before = model.prompt.text().get(..model.prompt.caret()).filter(|_| writes)?;
-    // A prompt may be long; a name is not.
+    // The prompt may be long, but the name of a file is short.
     let mut near = before.char_indices().rev().take(LONGEST + 2);
     let start = match near.find(|(_, c)| c.is_whitespace()) {
         Some((at, c)) => at + c.len_utf8(),

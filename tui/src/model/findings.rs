@@ -95,10 +95,10 @@ pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
         let head = if is_code { None } else { head(line) };
         match (head, findings.last_mut()) {
             (Some(head), _) => findings.push(head),
-            // A section after the list is no part of its last finding.
+            // A section after the list does not belong to the last finding.
             (None, Some(last)) if line.starts_with('#') => last.rest.push_str("\n\n"),
             (None, Some(last)) => {
-                // The lines of a list item stand below its mark.
+                // The lines of a list item are indented below its mark.
                 let line = if is_code { line } else { line.strip_prefix("  ").unwrap_or(line) };
                 last.rest.push_str(line);
                 last.rest.push('\n');

@@ -31,7 +31,7 @@ struct GuestView {
 
 impl Guests {
     pub(crate) fn started(&mut self, started: GuestStarted) {
-        // A gateway of one command, or of a server, is a part of that.
+        // The gateway of a single command or of an MCP server has no line of its own.
         if started.kind == GuestRole::Gateway && (started.call.is_some() || started.of.is_some()) {
             return;
         }
@@ -113,7 +113,7 @@ impl Guests {
                 let names = counted(u64::try_from(names).unwrap_or(u64::MAX), "name");
                 format!("{started}{names}{}", counted(connections, "connection"))
             }
-            // Its name is its access.
+            // The name of a fetch is the address, which is its only access.
             GuestRole::Fetch => started.to_string(),
             GuestRole::McpServer | GuestRole::Other(_) => {
                 let calls = started.name.as_ref().and_then(|name| self.calls.get(name)).copied().unwrap_or(0);

@@ -321,7 +321,7 @@ impl Part {
             Fold::Head(keep) => (keep, false),
             Fold::Tail(keep) => (keep, true),
         };
-        // A line instead of a single hidden row would save nothing.
+        // Replacing a single hidden row by a line about it would save nothing.
         if all <= keep || (keep > 0 && all == keep + 1) {
             return Showing { from: 0, count: all, folded: 0, marker_first: false };
         }

@@ -32,7 +32,8 @@ impl Reads {
             let (Some(read), Some(block)) = (self.0.get(at), transcript.block_mut(*at)) else { return };
             let mut of_read = std::mem::take(&mut block.parts);
             block.gap &= *at == first;
-            // A read alone has a head and a result, and no row that tells it from others.
+            // A single read has a first row and a result. Below a shared row, each result needs a row that names the
+            // file.
             if of_read.len() == 2 && run.len() > 1 {
                 let name = SafeText::line(&format!("{} {}", read.verb, read.object));
                 of_read.insert(1, Part::new(name, Look::Turn).folded(Fold::Told));

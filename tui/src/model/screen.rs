@@ -51,7 +51,7 @@ impl Areas {
             let room = if covers { without_status } else { above_rule };
             card_area(card, &model.start.keymap, room)
         });
-        // The text that led to a request stays visible above it.
+        // The transcript's last rows, which led to a request, stay visible above it.
         rest.height = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
         let tree = match tree::columns(model, screen.width) {
             Some(columns) => Some(right(&mut rest, columns)),

@@ -100,7 +100,7 @@ impl Selection {
         let last = in_row.end.saturating_sub(1).max(in_row.start);
         let column = self.cursor.column.clamp(in_row.start, last);
         let (line, column) = match by {
-            // The column stays wanted over shorter rows.
+            // The cursor keeps its column when it passes shorter rows.
             CursorMove::Rows(count) => (rows.by(line, count), self.cursor.column),
             CursorMove::Column { right: true } => (line, rows.next_column(line, column).min(last)),
             CursorMove::Column { right: false } => (line, rows.column_before(line, column)),

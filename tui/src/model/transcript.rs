@@ -326,7 +326,7 @@ impl Transcript {
         let end = self.end(width, height);
         match self.position {
             Position::Following => end,
-            // A wider screen may have shortened the text so that its end is in sight.
+            // On a wider screen the text may be so short that its end is visible.
             Position::At { block, place } => self.rows(width).line(block, place).min(end),
         }
     }

@@ -83,11 +83,11 @@ impl Turn {
 
 pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     let mut line = match (turn.reason, &turn.message) {
-        // The denial is shown by a block of its own.
+        // The denial has its own block.
         (EndReason::DeniedAtEnd, _) => "ended after a denial".to_owned(),
         (reason, None) => reason.to_string(),
         _ if tells_apart(turn) => "ended by the error above".to_owned(),
-        // The message has the reason.
+        // The message contains the reason.
         (
             EndReason::Refusal
             | EndReason::StepLimit

@@ -190,7 +190,7 @@ impl Draft {
     /// condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
-            // The indentation of the first line has a meaning.
+            // The indentation of the first line is significant in Markdown.
             Field::Description => text.trim_end().trim_start_matches('\n').to_owned(),
             _ => text.trim().to_owned(),
         };

@@ -62,7 +62,7 @@ impl Output {
                     from.clone_into(&mut self.held);
                     return;
                 }
-                // Overwritten text is shown on lines of its own, so that nothing is hidden.
+                // Overwritten text is shown on separate lines, so that nothing is hidden.
                 (Some(after), _) => {
                     self.show("\n");
                     after.strip_prefix('\n').unwrap_or(after)
@@ -105,13 +105,14 @@ impl Output {
 /// Returns the effect and the length of the control sequence at the beginning; `None` if the sequence is incomplete.
 fn sequence(text: &str) -> Option<(Effect, usize)> {
     let bytes = text.as_bytes();
-    // Strings such as OSC are shown. vte would hold them back until their end.
+    // Strings such as OSC are shown as text: vte would return nothing until they end.
     if *bytes.get(1)? != b'[' {
         return Some((Effect::Other, 1));
     }
     let mut first = First::default();
     let end = Parser::new().advance_until_terminated(&mut first, &bytes[..bytes.len().min(LONGEST)]);
-    // Inside a sequence vte skips DEL and characters beyond ASCII. Nothing of the text may disappear with a sequence.
+    // Inside a sequence, vte skips DEL and characters beyond ASCII. Such a sequence is shown, so that no text is
+    // hidden.
     if !bytes[1..end].iter().all(|byte| matches!(byte, b' '..=b'~')) {
         return Some((Effect::Other, 1));
     }

@@ -72,10 +72,10 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
         open.used += cluster.columns;
         let here = Some((cluster.end(), open.used));
         match (how, cluster.text) {
-            // An indentation is no row of its own.
+            // A row never consists of indentation alone.
             (Wrap::Code, " ") if open.has_text || !open.first => open.space = here,
             (Wrap::Code, "/" | "," | ";" | "|" | "&" | "=" | ":" | ")" | "]" | "}") => open.sign = here,
-            // A row that is not half full is filled with words of the next fact.
+            // A row that is less than half full also gets words of the next fact.
             (Wrap::Facts, _) if ends_fact && open.used * 2 >= columns.of(open.first) => open.space = here,
             (Wrap::Facts, _)
                 if hangs && !text.get(cluster.end()..).unwrap_or_default().starts_with('·')

@@ -77,7 +77,7 @@ pub const ALLOWED: &str = "allowed in this session";
 
 /// Returns a line for each approval of the session, with the command that revokes it.
 pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
-    // In mode `ask`, write access to the project was granted separately, and changing the mode would not revoke it.
+    // In mode `ask`, write access to the project was granted separately, and a change of the mode would not revoke it.
     let asks_again = match mode {
         ApprovalMode::Ask => ":disallow write .",
         ApprovalMode::Auto | ApprovalMode::Deny => ":mode ask",

@@ -40,7 +40,7 @@ pub(super) fn end(model: &mut Model, result: &SubAgentResult) {
     renew(model, &result.agent, Some(result));
     let Some(row) = model.agents.of(&result.agent).row.take() else { return };
     let steps = result.plan.iter().map(|step| format!("  {step}"));
-    // The row names what was denied, and the message repeats that in the model's words.
+    // The row already names what was denied; the message repeats it in the model's words.
     let message = result.message.as_ref().filter(|_| result.status != SubAgentStatus::Denied);
     let further = steps.chain(message.map(|message| format!("  {message}")));
     let parts: Vec<_> = further.map(|text| Part::new(SafeText::prose(&text), Look::Turn)).collect();

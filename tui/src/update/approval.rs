@@ -216,7 +216,7 @@ fn approve(
     actions: &mut Vec<Action>,
 ) {
     let Some(card) = model.cards.front() else { return };
-    // An approval that does not count yet changes nothing, however often its key is pressed.
+    // While an approval does not count yet, the key does nothing, however often it is pressed.
     if let (Ok(()), Some(decision)) = (card.approvable(at), decision(card)) {
         answer(model, decision, actions);
     }

@@ -56,6 +56,6 @@ pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
             block.and_then(|block| block.parts.get_mut(*part))
         }
     };
-    // If the code is gone, the next frame requests visible code.
+    // If the code is no longer there, the next frame requests what is visible.
     part.is_none_or(|part| part.has_read(read))
 }

@@ -21,7 +21,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     };
     let known = view.calls.get(&call);
     if known.is_some_and(|call| call.left_denied) {
-        // The person has read the rest in the request.
+        // The person has read the other facts in the approval request.
         let way = denial.grant.as_ref().map(|grant| here(grant, &denial.missing_right));
         let way = way.map(|way| format!(" · to allow: {way}")).unwrap_or_default();
         return view.say(Look::Error, &format!("{sure}: {} {}{way}", denial.operation, denial.object));
@@ -31,7 +31,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     let by = denial.program.as_ref().map(|program| format!(" by {program}")).unwrap_or_default();
     let because = because(denial.operation, &denial.missing_right);
     let mut facts = Vec::new();
-    // The row of a call that is over names it; the last row of the transcript is then its own.
+    // True if the row directly above names the command: the call has ended, or its block is the last one.
     let stands_above = known.is_none_or(|call| Some(call.block) == view.transcript.last());
     let command = known.filter(|_| !stands_above).and_then(Call::command);
     facts.extend(command.map(|command| ("command", command.to_owned())));

@@ -7,7 +7,7 @@ use crate::model::{AgentView, Look, Model, Pending, access};
 
 /// Returns a line about a setting that an event changed; `None` for other events.
 pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
-    // The person chose the access of the turn, and the access after it is that of before.
+    // The person chose the access of the turn; after the turn, the previous access returns.
     let until = view.session.until.as_ref();
     let is_asked_for = matches!(view.session.pending, Some(Pending::Mode(_)));
     match kind {
@@ -25,7 +25,7 @@ pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
         {
             None
         }
-        // The mode changes the rights too, and the line about the mode would disappear too soon.
+        // A change of the mode also changes the rights, so this line replaces the one about the mode, and repeats it.
         EventKind::RightsChanged(changed) => {
             Some(format!("mode: {} · access: {}", view.session.mode, access::recorded(&changed.rights)))
         }

@@ -48,8 +48,8 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 if code.ends_change() {
                     view.session.pending = None;
                 }
-                // The turn that a command of the person's own started goes on by another model than the command names: the
-                // answer to the next change would replace a line that says so.
+                // The model of the person's own command was refused, so the turn continues with another model. Said in
+                // the transcript: an answer above the prompt could be replaced by the next one.
                 if *code == NoticeCode::ModelRefused && view.turn.model_after.take().is_some() {
                     view.say(Look::Error, message);
                     return true;
@@ -127,7 +127,7 @@ fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actio
     let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
     card.versions = model.plans.versions(&card.asked.agent).len();
     comments::take_over(model, &mut card);
-    // A person who is typing a command continues typing: the new request waits.
+    // A person who is typing a command continues to type; the new request waits.
     model.aside |= model.cards.is_empty() && model.mode == Mode::Command;
     model.cards.push_back(card);
     call(model, reason, actions);
@@ -201,7 +201,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::AssistantMessage(message) => assistant_message(view, now, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
-        // The list itself is shown.
+        // The list of tasks is shown instead of the call.
         EventKind::ToolCallStarted { name, .. } if name == UPDATE_TASKS => {
             view.turn.doing = TurnActivity::Working;
         }
@@ -266,7 +266,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
         let view = model.agents.of(&event.agent);
         let asks = |id| view.asked_hosts.contains_key(&id) || view.asked_forms.contains_key(&id);
         if answered.id.is_some_and(asks) {
-            // Its command has a request of its own when it has ended.
+            // The command that asked for a host or a form gets its own request if it is denied in the end.
             return;
         }
         let lapsed = view.calls.get(&answered.call).map(Call::summary);
@@ -453,13 +453,13 @@ fn discard(view: &mut AgentView, blocks: &[usize]) {
     }
     view.say(Look::Notice, "the reply above was cut off and is discarded");
     view.turn.discarded = view.transcript.last().map(|notice| (notice, 1));
-    // The next failure is told below.
+    // The next failed request gets a new block, below this one.
     view.turn.retry = None;
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     if matches!(answered.by, DecidedBy::Together | DecidedBy::OwnCommand) {
-        // The next request shows the answer, or the person has just typed the command.
+        // The answer is visible in the next request, or the person has just typed the command.
         return;
     }
     if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {

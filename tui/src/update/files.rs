@@ -37,7 +37,7 @@ pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
     let word = files::mention(model).map(|(start, word)| (start, word.to_owned()));
     let asks = model.files.follow(word, model.now);
     if asks && !model.over {
-        // The first agent can see the whole project, and its worker runs from the start.
+        // The main agent can see the whole project, and its worker runs from the start.
         actions.push(Action::User(AgentId::root(), UserActionKind::ListFiles));
     }
 }

@@ -101,7 +101,7 @@ fn list(findings: &Findings) -> Block {
         let (mark, look) = if at == findings.chosen { ("▸", Look::Heading) } else { (" ", Look::Tool) };
         let (severity, place) = (finding.severity.as_str(), &finding.place);
         let text = format!("{mark} {:>2}  {severity:<8}  {place:<width$}  {}", at + 1, finding.sentence);
-        // The sentence goes on below its beginning.
+        // A long sentence continues below its beginning.
         let part = Part::new(SafeText::line(&text), look);
         parts.push(part.after(String::new(), " ".repeat(BEFORE + width)));
     }

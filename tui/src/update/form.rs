@@ -68,7 +68,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key) -> bool {
     };
     if is_over {
         set_stage(model, Stage::Deciding);
-        // Letters that were meant for the last field answer nothing.
+        // Letters that were meant for the last field do not answer the request.
         if let Some(card) = model.cards.front_mut() {
             card.rearm(at);
         }

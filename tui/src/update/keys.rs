@@ -37,7 +37,7 @@ fn one(model: &mut Model, at: UiTime, event: KeyEvent, alone: bool, actions: &mu
     }
     if model.asking().is_some_and(|card| card.takes_key(at)) {
         run::end(model, actions);
-        // A repeated key of a held-down key answers no request.
+        // A repetition of a key that is held down answers no request.
         return event.kind == KeyEventKind::Press && approval::key(model, at, key, actions);
     }
     if !is_writing(model, at) && model.asking().is_some_and(|card| card.drops(DroppedKey::TooEarly(key))) {
@@ -229,7 +229,7 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         return model.agents.shown_mut().transcript.follow();
     }
     if command == Command::CommandLine {
-        // Applies to views too: the command line replaces them.
+        // The command line also replaces an open view.
         select::close(model);
         return model.mode = Mode::Command;
     }

@@ -146,7 +146,7 @@ pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     let last_minute = last_minute.filter(|until| !until.is_zero());
     let remaining = remaining.filter(|_| last_minute.is_none());
     let turn = &model.agents.shown().turn;
-    // The list shows the running times of all agents.
+    // The list of agents shows the running times of all agents.
     let began = if counts_seconds(model) { model.agents.began() } else { turn.began };
     let elapsed = began.map(|began| now.since(began));
     let attempt = turn.began.and_then(|_| turn.doing.remaining(now));

@@ -37,13 +37,13 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
 
 pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     if model.cards.iter().any(|card| card.unsaved() > 0) {
-        // One of the two edits would be lost.
+        // Otherwise one of the two edits would be lost.
         return model.answer(Look::Error, "the plan has changes that are not saved: save or undo them first");
     }
     let action =
         model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, edited, .. }| {
             let ServerRequest::PlanApproval(params) = &**request else { return None };
-            // A text that could not be used is edited further.
+            // A text that the supervisor rejected is edited further.
             let markdown = edited.as_ref().unwrap_or(&params.markdown).clone();
             let (agent, id) = (agent.clone(), *id);
             Some(Action::EditPlan { agent, id, markdown })

@@ -41,7 +41,7 @@ pub(super) fn expanded(model: &mut Model, expanded: ExpandedPrompt) {
     let written = model.prompt.whole();
     let between = match text.chars().next() {
         _ if !written.is_empty() => "\n",
-        // A line with one of these at its beginning would be a command of the person's.
+        // A line that begins with one of these would be a command of the person.
         Some('/' | '!' | ':') => " ",
         _ => "",
     };

@@ -23,7 +23,7 @@ pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<A
     if !model.agents.shown_id().is_top_level() {
         return model.answer(Look::Error, "cannot start a review: only the main agent makes one");
     }
-    // The transcript has the command, and Ctrl+O shows what was sent for it.
+    // The transcript shows the command; Ctrl+O shows the message that was sent.
     let folded = target.map_or_else(|| "/review".to_owned(), |name| format!("/review {name}"));
     keys::remember_folded(model, &text, folded);
     let own = Some(OwnTurn::review());

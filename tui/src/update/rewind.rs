@@ -67,7 +67,7 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
     }
     let is_turn = model.rewind.turn.is_some();
     match command {
-        // The changes of a turn are kept or undone.
+        // The changes of a turn can only be kept or undone as a whole.
         Command::RewindTo
         | Command::RewindBoth
         | Command::RewindFiles
@@ -193,7 +193,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
                 view.reads.cut_from(block);
                 model.agents.forget_rows(block);
                 if model.prompt.is_empty() {
-                    // The reverted message returns to the prompt, to be changed.
+                    // The removed message returns to the prompt, where it can be changed.
                     model.prompt = Editor::with(text);
                 }
             }

@@ -38,7 +38,7 @@ pub(super) fn takes(
     settle(model, at, actions);
     let Some(letter) = key.text() else {
         match &mut model.run {
-            // Esc leaves the view, and the message continues.
+            // Esc leaves the view, and the typed message continues.
             Some(run) if key.is(KeyCode::Esc) => run.goes_on(at),
             _ => end(model, actions),
         }
@@ -50,7 +50,7 @@ pub(super) fn takes(
     let command = model.start.keymap.command(mode, key);
     let mut run = model.run.take().unwrap_or_else(|| Run::begin(model, at));
     let reach = match mode.is_for_text() {
-        // The view is closed and a command line opens.
+        // The key closes the view and opens the command line.
         true if run.is_motion() && matches!(letter, ':' | '/') => return false,
         true => Reach::Nothing,
         false => reach(command),
@@ -136,7 +136,7 @@ pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
         (Command::CopySelection, Mode::Select) => select::copy(model, actions),
         (Command::StopAgent, Mode::Agents) => tree::walk(model, command, actions),
         (Command::ConfirmRewind, Mode::Rewind) => rewind::key(model, command, actions),
-        // Esc has left the view meanwhile.
+        // Esc has already left the view.
         _ => {}
     }
 }

@@ -47,7 +47,7 @@ fn user_message(
     let images = images.iter().map(|image| said(&image.to_string()));
     let fold = match folded {
         Some(_) => Fold::Told,
-        // A message of an earlier run, whose pastes are not known.
+        // A message from an earlier run, whose pastes are unknown.
         None if text.lines().count() > LONG_MESSAGE => Fold::Head(LONG_MESSAGE / 2),
         None => Fold::Never,
     };

@@ -67,7 +67,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     if agent.is_top_level() && model.agents.of(agent).queue.is_empty() {
         call(model, Reason::TurnOver, actions);
     }
-    // The cost of sub-agents with known prices is known even if the agent's own model has no price.
+    // Costs of sub-agents may be known even if the model of the agent itself has no price.
     let known = model.agents.of_turn(agent).known;
     let account = Account { known: known.max(account(turn).known), ..account(turn) };
     let view = model.agents.of(agent);
@@ -76,7 +76,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     if let Some(model) = view.turn.model_after.take() {
         set_model(agent, model, actions);
     }
-    // The first agent's usage and cost include those of its sub-agents.
+    // The main agent's usage and cost include those of its sub-agents.
     view.turn.account = account;
     view.turn.below = Account::default();
     if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
@@ -87,7 +87,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     if std::mem::take(&mut view.turn.is_review) && turn.reason == EndReason::Done {
         findings::found(view);
     }
-    // The person first decides on the changes of a turn that was allowed as a whole.
+    // After a turn whose requests were all allowed, the person first decides on its changes.
     let waits = model.rewind.is_of_turn && *agent == AgentId::root();
     if turn.reason == EndReason::Done && !view.turn.interrupted && !waits {
         if let Some(message) = view.queue.pop_front() {
@@ -124,7 +124,7 @@ pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     let text = in_commands(text);
     let (cause, hint) = text.split_at(text.find(HINT).unwrap_or(text.len()));
     let mut parts = vec![Part::new(SafeText::prose(cause), look)];
-    // The remedy is no louder than other text.
+    // The hint has the usual style, not that of errors.
     if !hint.is_empty() {
         let indent = " ".repeat(4);
         parts.push(Part::new(SafeText::prose(hint.trim_start()), Look::Tool).after(indent.clone(), indent));
@@ -177,7 +177,7 @@ fn give_back(model: &mut Model, agent: &AgentId) {
     let draft = Outgoing { text: model.prompt.take(), images, own, ..Outgoing::default() };
     let mut texts = Vec::new();
     for Outgoing { text, images, own, .. } in queue.into_iter().chain([draft]) {
-        // Of several the one that only reads holds.
+        // If several messages have a command, one that only reads takes precedence.
         let reads = own.as_ref().is_some_and(|own| own.reads);
         if reads || model.own.is_none() {
             model.own = own.or_else(|| model.own.take());

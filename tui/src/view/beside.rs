@@ -19,7 +19,7 @@ impl Beside {
         let tasks = tasks_beside(model).filter(|_| is_beside).map_or(0, |list| rows(list.tasks.len()));
         let steps = steps.map_or(tasks, |plan| rows(plan.lines(model.now).len()));
         let keys = u16::from(model.walks_tree());
-        // A single agent is the one that the person talks to: the status row has all that its rows would say.
+        // A single agent needs no list: the status bar has all that its lines would say.
         let has_agents = keys > 0 || tree::listed(model).len() > 1;
         let agents = rows(tree::lines(model).len()).saturating_add(keys);
         let agents = if has_agents { fair(agents, steps, area.height) } else { 0 };

@@ -83,7 +83,7 @@ fn place_in_queue(model: &Model) -> Option<String> {
 
 fn keys(model: &Model, card: &Card, pane: &mut Pane<'_>, first: u16, below: usize, theme: Theme) {
     let hints = hints::hints(card, &model.start.keymap, below, pane.width());
-    // Keys that do not count yet are drawn plain.
+    // While keys do not count yet, they are drawn without emphasis.
     let style = if card.is_open(model.now) { theme.strong() } else { Style::new() };
     for (y, row) in (first..).zip(hints::laid(&hints, pane.width())) {
         let mut x = 0;

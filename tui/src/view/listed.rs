@@ -59,7 +59,7 @@ fn abouts<'a>(width: u16, typed: impl Iterator<Item = &'a str>) -> u16 {
     }
     let columns = |typed: &str| Clusters::new(typed, 0).map(|cluster| cluster.columns).sum::<usize>();
     let longest = typed.map(columns).max().unwrap_or_default();
-    // A mark, a blank and the sign before it, two blanks behind it.
+    // Five more columns: a mark, a space and the sign before the text, two spaces behind it.
     let behind = u16::try_from(longest + 5).unwrap_or(u16::MAX);
     if behind <= width / 2 { behind.max(ABOUT_NARROW) } else { ABOUT_NARROW }
 }

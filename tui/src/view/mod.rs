@@ -89,7 +89,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         let hides_prompt = area.intersects(areas.prompt);
         let (what, where_to) = card::card(model, card, &mut pane, theme);
         shown = what;
-        // The caret shows where keys go.
+        // The caret is where the keys go.
         if model.mode != Mode::Command && (hides_prompt || card.is_open(model.now)) {
             caret = where_to;
         }
@@ -97,7 +97,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     page::answer(model, &mut Pane::new(frame.buffer_mut(), areas.answer), theme);
     if let Some(area) = areas.palette {
         listed::palette(model, &mut Pane::new(frame.buffer_mut(), area), theme);
-        // A list may cover the request's text.
+        // A list may cover the text of the request.
         (shown.whole, shown.to_end) = (false, None);
     }
     shown.plain = plain;

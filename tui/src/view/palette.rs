@@ -177,7 +177,7 @@ const HIGH_CONTRAST: Pairs = Pairs {
     danger: exactly(WHITE, shade(0x0080_0000, 88)),
     added: exactly(WHITE, shade(0x0000_3000, 22)),
     removed: exactly(WHITE, shade(0x0048_0000, 52)),
-    // Among the 256, the next green that white is readable on is the one of the line.
+    // The next green among the 256 on which white is readable is the one of the whole line.
     added_words: exactly(shade(0x00ff_ffff, 16), shade(0x0000_6000, 120)),
     removed_words: exactly(WHITE, shade(0x0090_0000, 88)),
     normal: exactly(WHITE, shade(0x0000_0080, 18)),

@@ -50,7 +50,7 @@ impl<'a> Pane<'a> {
             if columns == 0 || columns > self.area.width.saturating_sub(x) {
                 break;
             }
-            // Text that looks like an escape is drawn differently from a real one.
+            // Text that only looks like an escape differs in style from a real escape.
             let style =
                 if text.is_escape(cluster.at) { style.add_modifier(Modifier::REVERSED) } else { style };
             self.cell(x, y, cluster.text, style);
@@ -71,7 +71,7 @@ impl<'a> Pane<'a> {
             return end;
         }
         let last = self.area.width - 1;
-        // A wide character whose second cell is overwritten goes too.
+        // If the second cell of a wide character is overwritten, the character is removed.
         if end > last && last > x && self.is_wide(last - 1, y) {
             self.cell(last - 1, y, " ", style);
         }

@@ -59,7 +59,7 @@ fn activity(model: &Model, areas: &Areas) -> String {
         add(&mut words, remark);
     }
     if model.mode == Mode::Select {
-        // The keys count here, and the turn has its place behind them.
+        // Keys act on the selection here; the state of the turn follows.
         add(&mut words, &selecting(model, areas));
     }
     if !model.cards.is_empty() {

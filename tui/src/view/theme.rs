@@ -127,13 +127,13 @@ impl Theme {
         }
         let style = self.on(row, look, tone.ground);
         let style = match tone.ink {
-            // The tones of marks and headings are for the terminal's background.
+            // The colours of marks and headings are meant for the terminal's background only.
             Ink::Mark | Ink::Heading | Ink::Failed | Ink::Blocked if style.bg.is_some() => style,
             Ink::Mark => style.patch(self.dim()),
             Ink::Heading => style.patch(self.tinted(|tints| tints.accent)),
             Ink::Failed => style.patch(self.calm()),
             Ink::Blocked => style.patch(self.red()),
-            // One of the 256 is too bright behind changed words for text in other colours.
+            // One of the 256 colours is too bright behind changed words for coloured text.
             _ if self.colour == Colour::Indexed && tone.ground.is_words() => style,
             Ink::Chosen { text, background } => self.chosen(style, text, background),
             Ink::Plain => style,

@@ -169,7 +169,7 @@ fn effects_of_commands_stand_above_the_prompt_and_not_in_the_conversation() {
         let rows = |screen: &str| screen.lines().take(20).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(rows(&seat.screen()), rows(&before), "{told}");
     }
-    // Of an agent that is not shown, its own transcript tells.
+    // A change for an agent that is not shown is reported in that agent's transcript only.
     let mut seat = Seat::new(100, 24);
     tree::log(&mut seat, "1.1", EventKind::ModeChanged { mode: ApprovalMode::Auto });
     assert!(!seat.screen().contains("mode: auto"), "{}", seat.screen());

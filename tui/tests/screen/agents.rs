@@ -1,4 +1,4 @@
-//! Several agents in one session: each has a separate view, and an answer goes to the agent that asked.
+//! Tests of several agents in one session: each has a separate view, and an answer goes to the agent that asked.
 
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::ServerRequest;
@@ -93,7 +93,7 @@ fn what_is_typed_is_for_the_agent_that_is_shown() {
     assert!(seat.model.select(&"2".into()));
     seat.keys("go on\n");
     assert_eq!(told(&mut seat), [("2".into(), "prompt")]);
-    // It waits for this agent's turn, and for no other's.
+    // The message waits for the end of this agent's turn, not of the other agent's.
     seat.keys("and on\n");
     assert!(seat.model.select(&"1".into()));
     seat.keys("hello\n");

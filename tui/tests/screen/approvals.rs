@@ -1,4 +1,4 @@
-//! Only a person who saw the request can answer.
+//! Tests that only a person who could read an approval request can answer it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ipc::id::ApprovalId;
@@ -257,7 +257,7 @@ fn keys_that_came_together_decide_nothing() {
             let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
             seat.send(Msg::KeyOfMany(KeyEvent::new(code, KeyModifiers::NONE)));
         }
-        // The rest of it, which came alone.
+        // The last letter of the paste, which arrives alone.
         seat.keys("y");
         assert_eq!(seat.told(), [], "{pasted:?}");
         seat.wait(300);
@@ -360,7 +360,7 @@ fn a_paste_never_answers() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Nothing is approved without one of the keys for it, whatever is pressed.
+    /// Checks that no key but those for approvals approves a request.
     #[test]
     fn only_the_keys_that_approve_approve(
         keys in "[a-rt-xz0-9A-Z \n:?/.]{0,40}", long in any::<bool>(), width in 20_u16..90, height in 3_u16..30,

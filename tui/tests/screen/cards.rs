@@ -506,7 +506,7 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     assert_eq!(seat.told().len(), 1);
 }
 
-/// A reply with these words that asks for a command, and the card of the command.
+/// Returns the screen after a reply that requests a command for a reason.
 fn said_and_asked(size: (u16, u16), said: &str, reason: &str) -> String {
     let mut seat = Seat::new(size.0, size.1);
     seat.keys("go\n");
@@ -526,7 +526,7 @@ fn the_reason_is_left_out_where_it_stands_above_the_request() {
     for (size, said, reason, is_left_out) in [
         ((80, 24), "The `tests` have to run.\n", "The `tests` have to run.", true),
         ((80, 24), "The tests have to run.", "Another sentence.", false),
-        // The first rows of the text, or all of it, are above the screen.
+        // The reason is not, or not completely, on the screen.
         ((80, 24), long.as_str(), long.trim(), false),
         ((40, 10), "The tests have to run.", "The tests have to run.", false),
     ] {

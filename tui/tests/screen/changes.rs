@@ -1,4 +1,4 @@
-//! The changed files: their number above the prompt, and the page that shows them.
+//! Tests of the changed files: their number above the prompt, and the page that shows them.
 
 use insta::assert_snapshot;
 use ipc::id::{AgentCall, AgentId, CallId, EventId};
@@ -159,7 +159,7 @@ fn a_worker_that_tells_lines_beyond_all_files_breaks_no_screen() {
     }
 }
 
-/// A change that a snapshot found.
+/// A change that was found by comparing snapshots of the project.
 fn seen(path: &str, change: ChangeKind, texts: Option<(Option<&str>, &str)>, by: &[u64]) -> SeenChange {
     let by = by.iter().map(|call| AgentCall { agent: AgentId::root(), call: CallId(*call) });
     let diff = texts.map(|(old, new)| FileDiff {

@@ -1,4 +1,4 @@
-//! Each text of a request and of a denial can be read, on a dark and on a light terminal.
+//! Tests that the text of approval requests and denials has enough contrast on dark and light terminals.
 
 use protocol::approval::{FileChange, ServerRequest};
 use ratatui::buffer::Cell;
@@ -19,7 +19,7 @@ const WHITE: Rgb = [255, 255, 255];
 /// Minimum contrast of text (WCAG 2.2, success criterion 1.4.3).
 const LEAST: f64 = 4.5;
 
-/// xterm's colours, which most terminals stay close to.
+/// The sixteen colours of xterm, from which those of most terminals differ little.
 const PALETTE: [Rgb; 16] = [
     BLACK,
     [205, 0, 0],
@@ -90,16 +90,16 @@ fn rgb(colour: Color, own: Rgb) -> Rgb {
     }
 }
 
-/// Minimum contrast with which a terminal may draw a cell. Reversed, a cell has the same.
+/// Returns the lowest contrast with which terminals draw a cell. A reversed cell has the same contrast.
 fn drawn(cell: &Cell, terminal: Terminal) -> f64 {
     let background = rgb(cell.bg, terminal.background);
     let mut texts = vec![rgb(cell.fg, terminal.text)];
     if cell.modifier.contains(Modifier::BOLD) {
-        // Some draw bold text in the bright colour.
+        // Some terminals draw bold text in the bright variant of its colour.
         texts.extend(number(cell.fg).filter(|number| *number < 8).map(|number| PALETTE[number + 8]));
     }
     if cell.modifier.contains(Modifier::DIM) {
-        // Some draw it halfway to the background.
+        // Some terminals draw faint text halfway to the background.
         texts = texts.iter().map(|text| [0, 1, 2].map(|n| text[n].midpoint(background[n]))).collect();
     }
     texts.into_iter().map(|text| contrast(text, background)).fold(f64::INFINITY, f64::min)
@@ -109,7 +109,7 @@ fn is_line(symbol: &str) -> bool {
     symbol.chars().all(|c| c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c) && c != '│')
 }
 
-/// Checks the text in these rows.
+/// Checks the contrast of the text in these rows.
 fn check(seat: &Seat, rows: impl Iterator<Item = u16>, columns: u16, about: &str) {
     for y in rows {
         for cell in (0..columns).filter_map(|x| seat.buffer().cell((x, y))) {
@@ -139,7 +139,7 @@ fn seats() -> impl Iterator<Item = Seat> {
     })
 }
 
-/// Checks a request from its arrival on, and after each of these keys, on the whole screen.
+/// Checks the whole screen when the request arrives, and after each of these keys.
 fn check_request(mut seat: Seat, request: ServerRequest, keys: &str) {
     let is_plan = matches!(request, ServerRequest::PlanApproval(_));
     seat.ask(1, request);

@@ -19,7 +19,7 @@ pub(crate) fn logged(kind: EventKind) -> UiEventKind {
     logged_as(1, kind)
 }
 
-/// With an id in the log.
+/// Returns the event with this id in the log.
 pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     UiEventKind::Logged(Box::new(SessionEvent {
         id: EventId(id),
@@ -64,7 +64,6 @@ pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
     )
 }
 
-/// `read-only but for $TMPDIR · network off · secrets hidden`
 pub(crate) fn read_only() -> RightsSummary {
     let read = vec![NamedRoot::Path("/".into())];
     RightsSummary { write: vec![NamedRoot::Temp], read, hidden: 9, ..RightsSummary::default() }
@@ -187,7 +186,7 @@ impl Seat {
             ..TokenUsage::default()
         };
         let cost_usd = "0.0321".parse().ok();
-        // A reply would have a share of the window, too.
+        // A reply would also use a part of the context window.
         let accounts = vec![(AgentId::root(), Account::of(usage, cost_usd))];
         self.core(UiEventKind::SpentBefore { accounts });
         self.log(EventKind::TurnFinished(TurnFinished {
@@ -219,7 +218,7 @@ pub(crate) fn denial() -> EventKind {
     }
 }
 
-/// A proved denial of writing a path.
+/// A denial, known for certain, of writing a path.
 pub(crate) fn write_denied(path: &str) -> Denial {
     Denial {
         layer: Layer::Landlock,
@@ -233,7 +232,7 @@ pub(crate) fn write_denied(path: &str) -> Denial {
     }
 }
 
-/// A command that was denied a write in /etc.
+/// A command that was denied writing in /etc.
 pub(crate) fn denied(command: &str) -> DeniedCommandApprovalParams {
     let grant = Grant { write: vec!["/etc".into()], ..Grant::default() };
     let asked = AskedCommand { access: Access::Standing, grant, ..asked(command) };

@@ -1,4 +1,4 @@
-//! A denied command: the card, its keys, and their answers.
+//! Tests of the request about a denied command: its text, its keys, and the answers.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;

@@ -1,4 +1,4 @@
-//! Usual keys: the list of commands, Shift+Tab, Ctrl+C twice, Esc.
+//! Tests of keys that work as in other programs: the list of commands, Shift+Tab, Ctrl+C twice, Esc.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
@@ -349,7 +349,7 @@ fn a_paste_of_many_lines_stands_as_a_few_words_and_is_sent_whole() {
     let text = format!("see {pasted} why?");
     let told = UserActionKind::Agent(AgentAction::Prompt { text: text.clone(), images: vec![] });
     assert_eq!(seat.told(), [told]);
-    // The log has all of it, and the transcript the words, unless one opens it.
+    // The log has the whole message; the transcript shows the paste only when it is unfolded.
     seat.log(EventKind::UserMessage { text: text.clone(), images: vec![] });
     assert!(seat.screen().contains("› see [42 lines pasted] why?\n"), "{}", seat.screen());
     assert!(!seat.screen().contains("[2Jline"), "{}", seat.screen());
@@ -360,7 +360,7 @@ fn a_paste_of_many_lines_stands_as_a_few_words_and_is_sent_whole() {
         seat.screen()
     );
     seat.ctrl('o');
-    // A message of an earlier run shows its beginning.
+    // A message from an earlier run of the session shows its beginning.
     seat.log(EventKind::UserMessage { text, images: vec![] });
     assert!(seat.screen().contains("  … 33 more lines (Ctrl+O)\n"), "{}", seat.screen());
     seat.end_turn(EndReason::Done);

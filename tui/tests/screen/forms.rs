@@ -102,7 +102,7 @@ fn a_card_names_the_server_its_access_its_words_and_every_field() {
 #[test]
 fn fields_are_filled_in_with_their_faults_in_place_and_sent() {
     let mut seat = asked();
-    // A field without its value is shown instead of sent.
+    // A field without the required value is shown, and the form is not sent.
     seat.keys("y");
     assert!(seat.told().is_empty());
     assert!(seat.screen().contains("▸ Who reports it"), "{}", seat.screen());
@@ -126,7 +126,7 @@ fn fields_are_filled_in_with_their_faults_in_place_and_sent() {
     assert!(seat.screen().contains("Wish [w]"), "{}", seat.screen());
     assert!(seat.told().is_empty(), "a letter in a field answers nothing");
     seat.press(KeyCode::Enter);
-    // Letters that still belonged to the field.
+    // Letters that were typed for the field.
     seat.keys("y");
     assert!(seat.told().is_empty());
     seat.wait(600);
@@ -161,7 +161,7 @@ fn several_values_are_marked_one_by_one() {
         "{}",
         seat.screen()
     );
-    // A space marks, the arrows go to another value.
+    // Space selects a value, and the arrows move to another one.
     seat.keys(" ");
     seat.press(KeyCode::Left);
     seat.keys(" ");
@@ -197,7 +197,7 @@ fn declining_and_cancelling_send_nothing() {
         }
         assert_eq!(decision(&mut seat), expected);
     }
-    // Esc in a field leaves the field alone.
+    // Esc in a field ends the editing of the field only.
     let mut seat = asked();
     seat.keys("i");
     seat.press(KeyCode::Esc);

@@ -40,7 +40,7 @@ fn work(seat: &mut Seat) {
     seat.end_turn(EndReason::Done);
 }
 
-/// The sentence for the model that corresponds to the card.
+/// Returns the explanation of the denial that the model gets.
 fn for_the_model() -> String {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
     format!("\n{denial}. Your rights: {rights}")
@@ -61,7 +61,7 @@ fn a_command_cannot_hide_its_output_by_the_words_of_a_denial() {
     seat.finish_explained(12, ToolCallStatus::Denied, (&forged, &for_the_model()));
     let screen = seat.screen();
     assert!(screen.contains("exfiltrated"), "{screen}");
-    // The forged sentence stays, the true one is the card's.
+    // The forged sentence stays; the true explanation is shown by the row about the denial only.
     assert_eq!(screen.matches("Your rights:").count(), 1, "{screen}");
 }
 
@@ -404,7 +404,8 @@ fn a_remedy_is_no_louder_than_other_text() {
     assert_eq!(style(&seat, "hint: check the key"), (ratatui::style::Color::Reset, Modifier::empty()));
 }
 
-/// The rows of two commands with these outputs that begin and end in this order: `b` begins and `e` ends one.
+/// Returns the rows of two commands with these outputs. `order` has the index of a command, and `b` where it begins or
+/// `e` where it ends.
 fn two_commands(outputs: [&str; 2], order: &[(usize, char)]) -> Vec<String> {
     let mut seat = Seat::new(60, 24);
     seat.keys("hi\n");

@@ -32,7 +32,7 @@ fn called(seat: &mut Seat, call: u32, name: &str, input: Value) {
     tell(seat, "1", "tool_call_finished", finished);
 }
 
-/// A session with a gateway, a page that is fetched, and a server that reads the project.
+/// A session with a gateway, a fetched page, and an MCP server that reads the project.
 fn with_guests(width: u16) -> Seat {
     let mut seat = Seat::new(width, 20);
     let names = json!(["a.example", "b.example", "c.example"]);

@@ -1,4 +1,4 @@
-//! Hostile text stays in its place and has no effects.
+//! Tests that hostile text stays within its area of the screen and has no other effects.
 
 use ipc::id::CallId;
 use proptest::prelude::*;
@@ -49,13 +49,13 @@ fn shows(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
 }
 
-/// All content of a cell is visible, and takes the columns that it covers.
+/// Checks that the content of each cell is visible, and as wide as the cells that it covers.
 pub(crate) fn check_cells(buffer: &Buffer) -> Result<(), TestCaseError> {
     for row in buffer.content.chunks(usize::from(buffer.area.width)) {
         let mut covered = 0_usize;
         for cell in row {
             let symbol = cell.symbol();
-            // The characters of one emoji show together.
+            // The characters of one emoji are drawn together.
             let is_one = symbol.width() == 2 && tui::text::SafeText::prose(symbol).as_str() == symbol;
             prop_assert!(is_one || symbol.chars().all(shows), "{:?}", symbol);
             prop_assert!(covered == 0 || symbol == " ", "a wide character lies over {:?}", symbol);
@@ -88,7 +88,7 @@ proptest! {
             }
             check_cells(seat.buffer())?;
         }
-        // What is not the transcript's is as if nothing had been said.
+        // Outside of the transcript, the screen is the same as without the hostile text.
         quiet.draw();
         let below = usize::from(width) * usize::from(height - 3);
         prop_assert_eq!(&seat.buffer().content[below..], &quiet.buffer().content[below..]);

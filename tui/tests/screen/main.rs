@@ -1,4 +1,4 @@
-//! The terminal UI from outside: keys and events in, a screen and actions out.
+//! Tests of the terminal UI through its interface: messages in, a screen and actions out.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

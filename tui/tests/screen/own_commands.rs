@@ -1,4 +1,4 @@
-//! Commands of the person's own are placed at the prompt, and never sent automatically.
+//! Tests that the text of the person's own commands is placed at the prompt and never sent automatically.
 
 use crossterm::event::KeyCode;
 use protocol::event::{EndReason, EventKind, NoticeCode};

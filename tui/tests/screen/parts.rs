@@ -1,4 +1,4 @@
-//! A change approved in part: hunks that are chosen, and a text that the person edits.
+//! Tests of approving a part of a change: selected hunks, and a text that the person edits.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const OLD: &str = "one\n2\n3\n4\n5\n6\n7\n8\nnine\n";
 const NEW: &str = "ONE\n2\n3\n4\n5\n6\n7\n8\nNINE\n";
 const DIFF: &str = "@@ -1,4 +1,4 @@\n-one\n+ONE\n 2\n 3\n 4\n@@ -6,4 +6,4 @@\n 6\n 7\n 8\n-nine\n+NINE\n";
 
-/// A change of a file in two hunks.
+/// A change of one file in two hunks.
 pub(crate) fn params() -> ApplyPatchApprovalParams {
     let range = |from, to| HunkRange { old: from..to, new: from..to };
     let hunks = vec![range(0, 10), range(12, OLD.len())];
@@ -31,7 +31,7 @@ pub(crate) fn params() -> ApplyPatchApprovalParams {
     ApplyPatchApprovalParams { in_part: true, texts, ..patch(&[(FILE, update(DIFF))]) }
 }
 
-/// A seat on whose screen the page for a part stands.
+/// A screen with the page on which parts of the change are selected.
 fn seat(width: u16, height: u16) -> Seat {
     let mut seat = Seat::new(width, height);
     seat.ask(1, ServerRequest::ApplyPatchApproval(params()));
@@ -41,7 +41,7 @@ fn seat(width: u16, height: u16) -> Seat {
     seat
 }
 
-/// The rows of the card.
+/// Returns the rows of the page.
 fn card(seat: &Seat) -> String {
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| !row.starts_with(" Edit"));
@@ -225,7 +225,7 @@ fn a_page_that_is_longer_than_the_screen_is_read_to_its_end_first() {
     assert!(seat.screen().contains("allows"), "{}", seat.screen());
     seat.keys("gG");
     assert!(seat.screen().contains("allows"), "{}", seat.screen());
-    // A choice changes no text: what was read stays read.
+    // A selection changes no text, so the page stays read.
     seat.keys("g");
     seat.wait(400);
     seat.keys("y");

@@ -1,4 +1,4 @@
-//! Pictures by Ctrl+V, and by a path that is pasted.
+//! Tests of attaching pictures with Ctrl+V, and by their pasted paths.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::image::{Image, MediaType};

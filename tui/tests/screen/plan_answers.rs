@@ -1,4 +1,4 @@
-//! Answers to a plan other than yes and no: comments on its steps, and an edit of its text.
+//! Tests of answers to a plan other than yes and no: comments on its steps, and an edit of its text.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
@@ -82,7 +82,7 @@ fn comments_on_several_steps_are_one_denial() {
     Enter save the comment  Esc back
      APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
-    // Esc leads out and loses nothing, however often.
+    // Esc leaves the page and keeps the comments, however often it is pressed.
     seat.press(KeyCode::Esc);
     seat.press(KeyCode::Esc);
     assert!(seat.screen().contains("comment… (2)"), "{}", seat.screen());
@@ -204,7 +204,7 @@ fn a_plan_is_edited_elsewhere_and_comes_back() {
         UserActionKind::Agent(AgentAction::EditPlan { id: ApprovalId(1), markdown: "# Other\n".to_owned() });
     assert_eq!(std::mem::take(&mut seat.actions), [Action::User("1.1".into(), kind)]);
     assert!(seat.screen().contains("Execute this plan?"), "the request stays until the core closes it");
-    // A text that the supervisor cannot use is told above the card, and is what the editor has next.
+    // A text that the supervisor rejects is reported above the request, and is opened again by the editor.
     let code = NoticeCode::PlanNotRead;
     let message = "the plan was not changed: line 1: expected a section ## Steps".to_owned();
     seat.send(by("1.1", EventKind::Notice { code, message }));
@@ -236,7 +236,7 @@ fn edit_plan_can_be_typed_as_well() {
     assert!(seat.screen().contains("no plan waits for your approval"), "{}", seat.screen());
     seat.keys(":edit-pla");
     ask(&mut seat, 1, params());
-    // Whoever is typing goes on typing.
+    // A request that arrives while the person is typing does not interrupt the typing.
     seat.keys("n\n");
     assert!(matches!(&seat.actions[..], [Action::EditPlan { .. }]), "{:?}", seat.actions);
 }

@@ -307,7 +307,7 @@ fn every_character_of_an_acceptance_command_shows() {
     let screen = seat.screen();
     let end = r"│ a\u{1b}[2K\u{d}\u{202e}b\u{200b}";
     assert!(screen.contains(&format!("{end}\n│ network   off\n")), "{screen}");
-    // All of it is there, row by row. A row may end with spaces, which the screen does not tell from empty cells.
+    // The page has the whole text, row by row. A row may end with spaces, which look like empty cells on the screen.
     let screen = asked((80, 150), long).screen();
     let rows = screen.lines().skip_while(|row| *row != "step 2").skip(1);
     let rows = rows.take_while(|row| !row.starts_with(end));

@@ -1,4 +1,4 @@
-//! A plan's steps, edited in place, and its versions side by side.
+//! Tests of editing the steps of a plan in place, and of comparing its versions.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
@@ -244,7 +244,7 @@ fn created(author: PlanAuthor, markdown: &str) -> PlanCreated {
     }
 }
 
-/// Three versions: two of the planner's, one of the person's.
+/// A request with three versions of a plan: two by the planning agent, one by the person.
 fn third((width, height): (u16, u16)) -> Seat {
     let mut seat = Seat::new(width, height);
     let second = MARKDOWN.replace("Reproduce it", "Reproduce it with a test");

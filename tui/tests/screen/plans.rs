@@ -1,4 +1,5 @@
-//! A plan after its approval: its steps beside the transcript, its view, and the word for a planner.
+//! Tests of a plan after its approval: its steps beside the transcript, its view, and the mark of a planning agent at
+//! the prompt.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;

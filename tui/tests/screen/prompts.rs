@@ -51,7 +51,7 @@ fn prompts_are_commands_of_the_list_and_their_arguments_are_asked_for() {
     ──────────────────────────────────────────────────────────────────────
     › /docs
     ");
-    // Enter completes the name of one that needs an argument, and then says which.
+    // Enter completes the name of a prompt that needs an argument, and then says which argument is missing.
     seat.keys("\n");
     assert!(seat.told().is_empty());
     seat.keys("\n");

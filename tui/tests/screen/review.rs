@@ -7,7 +7,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use crate::core::{online, read_only};
 use crate::seat::Seat;
 
-/// True for a message whose turn only reads and has no network.
+/// Returns the sent messages. True for a message whose turn only reads and has no network.
 fn sent(seat: &mut Seat) -> Vec<(String, bool)> {
     let message = |kind| match kind {
         UserActionKind::Agent(AgentAction::PromptReading { text, offline, .. }) => Some((text, offline)),
@@ -65,7 +65,7 @@ fn a_review_waits_for_the_turn_that_runs() {
     assert!(told.len() == 1 && told[0].1, "{told:?}");
 }
 
-/// A review that named three defects.
+/// A session after a review with three findings.
 fn reviewed() -> Seat {
     let mut seat = Seat::new(80, 14);
     seat.keys("/review\n");
@@ -198,7 +198,7 @@ fn the_access_of_a_turn_that_only_reads_is_listed_and_its_end_says_nothing() {
     seat.keys("/access\n");
     assert!(!seat.screen().contains("until this turn ends"), "{}", seat.screen());
     seat.press(KeyCode::Esc);
-    // What the person changes meanwhile is told, then and at the end.
+    // Changes of access during the turn are reported at once and at the end of the turn.
     seat.keys("/review\n");
     narrow(&mut seat);
     seat.keys(":mode auto\n");

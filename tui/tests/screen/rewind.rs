@@ -87,7 +87,7 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     ");
     seat.keys("k\n");
     assert_eq!(seat.told(), wanted(to(3), None));
-    // Nothing is confirmed that is not shown.
+    // A rewind whose consequences are not shown cannot be confirmed.
     seat.slowly("y");
     assert!(seat.told().is_empty());
     seat.core(UiEventKind::RewindPreview(Box::new(preview(to(3)))));
@@ -124,7 +124,7 @@ fn what_was_taken_back_is_gone_and_can_be_had_again() {
     logged(&mut seat, 9, EventKind::Rewound(done.clone()));
     let screen = seat.screen();
     assert!(screen.contains("alpha") && !screen.contains("omega"), "{screen}");
-    // The message is there to be said otherwise.
+    // The removed message is at the prompt, to be changed.
     assert!(screen.contains("› second things"), "{screen}");
     seat.ctrl('c');
     seat.keys(":rewind\n");
@@ -193,7 +193,7 @@ fn one_file_goes_back_to_where_the_session_began() {
     };
     assert_eq!(seat.told(), wanted(None));
     seat.core(UiEventKind::RewindPreview(Box::new(RewindPreview { only: files.clone(), ..preview(target) })));
-    // One file is no conversation.
+    // Restoring a single file does not change the conversation.
     assert!(seat.screen().contains("\ny restore  Esc back\n"), "{}", seat.screen());
     seat.slowly("bc");
     assert!(seat.told().is_empty());

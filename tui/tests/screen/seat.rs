@@ -1,4 +1,4 @@
-//! A person at a terminal that is only a buffer.
+//! Simulated terminal: a person's keys go in, and frames are drawn to a buffer.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ use tui::{
 
 use crate::core::read_only;
 
-/// A model, its screen, and a clock that stands still until it is set.
+/// A model, its screen, and a clock that only the test advances.
 pub(crate) struct Seat {
     pub(crate) model: Model,
     pub(crate) terminal: Terminal<TestBackend>,
     pub(crate) now: Duration,
     buffer: Buffer,
     pub(crate) actions: Vec<Action>,
-    /// True if each change is drawn at once, as on a terminal.
+    /// True if each change is drawn at once.
     pub(crate) draws: bool,
 }
 
@@ -114,7 +114,7 @@ impl Seat {
     }
 
     pub(crate) fn frame(&mut self) -> Shown {
-        // A frame is drawn so long after the last one that the text of replies has been read.
+        // Enough time has passed since the last frame for streamed text to be parsed.
         update(&mut self.model, UiTime::after(self.now), Msg::Tick);
         let mut shown = Shown::default();
         self.buffer = self.terminal.draw(|frame| shown = view(&self.model, frame)).unwrap().buffer.clone();
@@ -158,7 +158,7 @@ impl Seat {
         self.send(Msg::Resize(width, height));
     }
 
-    /// Actions for the core since the last call.
+    /// Returns the actions for the session's engine since the last call.
     pub(crate) fn told(&mut self) -> Vec<UserActionKind> {
         let actions = std::mem::take(&mut self.actions);
         let told = actions.into_iter().filter_map(|action| match action {
@@ -198,7 +198,7 @@ impl Seat {
         self.screen().lines().nth(y).unwrap_or_default().to_owned()
     }
 
-    /// Reversed text in a row.
+    /// Returns the reversed text of a row.
     pub(crate) fn reversed(&self, y: u16) -> String {
         let buffer = self.buffer();
         let cells = (0..buffer.area.width).filter_map(|x| buffer.cell((x, y)));

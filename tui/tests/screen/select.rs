@@ -1,4 +1,4 @@
-//! Text that is selected in the transcript, and what the clipboard gets of it.
+//! Tests of selecting text in the transcript, and of the text that is copied.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
@@ -96,7 +96,7 @@ fn a_wrapped_line_is_one_line_and_a_list_keeps_its_marks() {
     assert!(whole.contains(&format!("\n- one {}\n- two\n  1. deep\n", words.trim_end())), "{whole}");
     assert!(whole.contains("\n> quoted"), "{whole}");
     assert!(whole.lines().all(|line| !line.ends_with(' ')), "{whole:?}");
-    // A row in the middle of a line stands for the line.
+    // A selected row in the middle of a wrapped line selects the whole line.
     seat.keys("/sentence\n");
     seat.wait(600);
     seat.slowly("V");
@@ -116,7 +116,7 @@ fn code_is_copied_as_it_was_written() {
     assert_eq!(select(&mut seat, "va"), code.trim_end_matches('\n'));
     seat.keys("/Before\n");
     seat.wait(600);
-    // The second press takes the message.
+    // The second press selects the whole message.
     assert_eq!(select(&mut seat, "vaa"), format!("Before.\n\n{code}\nAfter."));
 }
 
@@ -133,7 +133,7 @@ fn characters_and_columns_are_cut_from_their_rows() {
     assert_eq!(select(&mut seat, "vjoll"), "34567\na");
     seat.slowly("v");
     seat.slowly("l");
-    // The other end moves now.
+    // The other end of the selection moves now.
     seat.slowly("o");
     seat.slowly("ll");
     assert_eq!(select(&mut seat, ""), "23");

@@ -1,4 +1,4 @@
-//! Only one place writes cells, and no clock is read.
+//! Tests that only one file of the crate writes cells, and that no file reads a clock or does I/O.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A request for a sub-agent with more access than the agent that asks.
+//! Tests of the request for a sub-agent with more access than the requesting agent.
 
 use insta::assert_snapshot;
 use ipc::id::{AgentId, ApprovalId, CallId};

@@ -45,7 +45,7 @@ fn a_wide_screen_has_the_list_beside_the_transcript() {
         assert!(screen.contains(line), "{line}: {screen}");
     }
     assert!(!screen.contains("tasks 1/3"), "{screen}");
-    // The one agent that there is has no row of its own.
+    // A single agent has no row in the pane.
     assert!(!screen.contains("agents"), "{screen}");
 }
 

@@ -1,4 +1,4 @@
-//! Replies, output and changes of files, as they are laid out.
+//! Tests of the layout of replies, command output and file changes.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn seat(colour: Colour, size: (u16, u16)) -> Seat {
     Seat::from(start)
 }
 
-/// Highlights the code on the screen, as the loop around the model does.
+/// Highlights the code on the screen, as the drawing loop does.
 pub(crate) fn read_code(seat: &mut Seat) {
     while let Some(at) = seat.actions.iter().rposition(|action| matches!(action, Action::Read(_))) {
         let Action::Read(code) = seat.actions.remove(at) else { unreachable!() };
@@ -150,7 +150,7 @@ fn code_shows_plain_and_then_by_the_kinds_of_its_text() {
     assert_eq!(colours[5], plain);
     assert!(colours[..5].iter().all(|colour| *colour != plain), "{colours:?}");
     assert!(cell(&seat, "fn").modifier.contains(Modifier::BOLD));
-    // What goes on streaming keeps the colours of what has been read.
+    // Code that continues to stream keeps the colours of the lines that were highlighted.
     seat.stream("\n```py\nx = 'text'\n");
     read_code(&mut seat);
     seat.stream("y = 'more'\n");
@@ -190,7 +190,7 @@ fn output_has_its_colours() {
         for _ in 0..2 {
             assert!(seat.screen().contains("\n  ok 1 dark same orange\n"), "{}", seat.screen());
             assert_eq!((cell(&seat, "ok").fg, cell(&seat, "orange").fg), (green, orange));
-            // What could not be seen has the colour of the rest.
+            // Text in a colour that would be unreadable has the colour of the rest.
             let rest = cell(&seat, "1 dark").fg;
             assert_eq!((cell(&seat, "dark").fg, cell(&seat, "same").fg), (rest, rest));
             seat.finish(1, ToolCallStatus::Completed, output);
@@ -208,7 +208,7 @@ fn each_frame_after_scrolling_is_that_of_an_empty_screen() {
     seat.press(crossterm::event::KeyCode::Esc);
     for keys in "kkkkkgjjjjjjjjjjjjjjjGkjkkkkkkkkk".split("").filter(|key| !key.is_empty()) {
         seat.keys(keys);
-        // What a wide character covers holds nothing of its own; the painter's tests are about what a terminal does with it.
+        // Cells that a wide character covers are empty here; the tests of the supervisor's painter check a terminal.
         check_cells(seat.buffer()).unwrap();
         let mut fresh = Terminal::new(TestBackend::new(50, 16)).unwrap();
         let fresh = fresh.draw(|frame| _ = view(&seat.model, frame)).unwrap();
@@ -221,7 +221,7 @@ fn an_emoji_of_several_characters_is_written_at_the_prompt() {
     let mut seat = Seat::new(50, 16);
     seat.send(Msg::Paste("a 👨\u{200d}👩\u{200d}👧 1\u{fe0f}\u{20e3} 🇩🇪 b\u{200d}".to_owned()));
     assert_eq!(seat.row(14), "› a 👨\u{200d}👩\u{200d}👧 1\u{fe0f}\u{20e3} 🇩🇪 b\\u{200d}");
-    // The caret goes over each as over one character.
+    // The caret passes each emoji as one character.
     for _ in 0..3 {
         seat.press(crossterm::event::KeyCode::Left);
     }

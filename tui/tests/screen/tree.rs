@@ -1,4 +1,5 @@
-//! The list of agents: beside the transcript on wide screens, otherwise instead of it; and its keys.
+//! Tests of the list of agents, which is beside the transcript on wide screens and replaces it on others, and of its
+//! keys.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
@@ -44,7 +45,7 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
     spawn_by(seat, agent, task, (write, Some(CallId(1))));
 }
 
-/// For a call, or for the user.
+/// Starts a sub-agent, for a call or, with `None`, for the user.
 fn spawn_by(seat: &mut Seat, agent: &str, task: &str, (write, call): (&[&str], Option<CallId>)) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {
@@ -119,7 +120,7 @@ fn runs(seat: &mut Seat, agent: &str, command: &str) {
     log(seat, agent, started);
 }
 
-/// A session in which one sub-agent explores, one is over, and one has a sub-agent that writes.
+/// A session with three sub-agents: one runs a command, one has ended, and one may write and has a sub-agent.
 fn busy(width: u16, height: u16) -> Seat {
     at_work(Seat::new(width, height))
 }
@@ -181,7 +182,7 @@ fn below_130_columns_no_list_stands_beside_the_transcript() {
     for (columns, is_shown) in [(129, false), (130, true), (140, true)] {
         let mut seat = busy(columns, 30);
         assert_eq!(seat.screen().contains("│ agents · "), is_shown, "{}", seat.screen());
-        // The list takes the columns that prose leaves, so that prose keeps its rows.
+        // The pane uses the columns that prose leaves, so that prose is not wrapped again.
         says(&mut seat, "1", &"some words of a line ".repeat(12));
         let longest = |seat: &Seat| {
             let rows = seat.screen();
@@ -435,7 +436,7 @@ fn what_an_agent_beside_one_that_rests_spends_is_in_the_turn_of_the_user() {
     spawn_by(&mut seat, "1.1", "plan it", (&[], None));
     replies(&mut seat, "1.1", spent);
     assert!(seat.screen().contains(" ↑2.1k ↓120/"), "{}", seat.screen());
-    // The next thing that the user says is another turn; what is spent while it runs is counted once at its end.
+    // The user's next message begins another turn. Its costs are counted once, at its end.
     user(&mut seat, "1", "go on");
     replies(&mut seat, "1.1", spent);
     assert!(seat.screen().contains(" ↑2.1k ↓120/"), "{}", seat.screen());

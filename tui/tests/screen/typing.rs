@@ -1,4 +1,5 @@
-//! Letters where each would be a command, and commands on a request: nothing is lost, nothing answers.
+//! Tests of letters in modes where each letter is a command, and of text typed while a request is open: no letter is
+//! lost, and none answers the request.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::rights::{Network, RightsChange};
@@ -21,7 +22,7 @@ fn typed(seat: &mut Seat, keys: &str, gap: u64) {
     }
 }
 
-/// The message opens a page of the card at most.
+/// Checks that a typed message at most opens a page of the request.
 #[test]
 fn a_word_on_a_card_gives_nothing_beyond_once() {
     for message in ["python -m pytest", "type it", "try again", "sync", "spy", "stay"] {
@@ -46,7 +47,7 @@ fn prompts(seat: &mut Seat) -> Vec<String> {
     told.collect()
 }
 
-/// An idle session with text to read, to find and to undo.
+/// An idle session with text to read, to search and to rewind.
 fn after_a_turn() -> Seat {
     let mut seat = Seat::new(80, 24);
     seat.keys("hello\n");
@@ -152,7 +153,7 @@ proptest! {
                 typed(&mut seat, &key.to_string(), gaps.next().unwrap_or_default());
             }
         }
-        // In NORMAL it leads to the prompt first.
+        // In Normal mode the key first leads to the prompt.
         typed(&mut seat, "\n\n", 600);
         prop_assert_eq!(prompts(&mut seat), [letters]);
     }
@@ -232,7 +233,7 @@ fn letters_without_a_meaning_on_a_request_begin_no_answer() {
     let mut seat = crate::denials::asked((80, 24), crate::denials::in_project());
     seat.wait(400);
     seat.actions.clear();
-    // `o` would allow it, `n` leave it.
+    // `o` would allow the denied access, and `n` would leave it denied.
     typed(&mut seat, "mod", 200);
     assert_eq!(seat.told(), []);
     assert!(seat.screen().contains("too early: d"), "{}", seat.screen());

@@ -1,4 +1,4 @@
-//! Keys from message to message and from output to output, and the row that they mark.
+//! Tests of keys that go from message to message and from output to output, and of the mark at the row where they stop.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
@@ -104,7 +104,7 @@ fn a_walk_begins_where_the_reader_is_and_brings_the_message_to_the_top() {
     ›
      INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only
     ");
-    // Esc forgets the mark before it leaves anything.
+    // Esc removes the mark before it leaves a mode.
     seat.press(KeyCode::Esc);
     assert!(marked(&seat).is_empty() && seat.screen().contains(" INSERT "), "{}", seat.screen());
     alt(&mut seat, KeyCode::Up);
@@ -158,7 +158,7 @@ fn the_marked_output_alone_is_opened_and_folded_and_enter_shows_it_whole() {
     assert!(seat.screen().contains("… 22 more lines"), "{}", seat.screen());
     alt(&mut seat, KeyCode::Char('p'));
     assert!(marked(&seat)[0].ends_with("make"), "{:?}", marked(&seat));
-    // Without a mark the key is for all.
+    // Without a mark, the key folds the output of all tools.
     seat.press(KeyCode::Esc);
     seat.ctrl('o');
     seat.press(KeyCode::Esc);

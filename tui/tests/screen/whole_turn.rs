@@ -1,4 +1,4 @@
-//! A yes to everything in a turn: the card, the status meanwhile, and the card at the end of the turn.
+//! Tests of allowing all requests of a turn: the request, the status during the turn, and the page at its end.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
@@ -235,7 +235,7 @@ fn at_its_end_all_changes_are_shown_and_undone_or_kept() {
         "{}",
         seat.screen()
     );
-    // Kept, in another one.
+    // In another session, the changes of the turn are kept.
     let mut seat = Seat::new(80, 24);
     allowed(&mut seat);
     over(&mut seat);

@@ -1,4 +1,4 @@
-//! The prompt, its history, commands, and queued messages.
+//! Tests of the prompt, the history, commands, and queued messages.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
