@@ -11,11 +11,9 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 use crate::text::Ink;
 
-/// Maximum number of lines in one request for highlighting.
 pub(crate) const TOGETHER: usize = 60;
 
-/// Maximum length of a highlighted line in bytes. Some grammars are slow on longer lines, which readable code does not
-/// have.
+/// Maximum length of a highlighted line in bytes. Some grammars are slow on longer lines.
 const LONGEST: usize = 300;
 
 const NAME: usize = 32;

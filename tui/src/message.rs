@@ -17,8 +17,7 @@ use crate::view::Shown;
 pub enum Msg {
     /// Key press.
     Key(KeyEvent),
-    /// Key that was read together with others, as when a terminal sends a paste as keys. It never answers an approval
-    /// request.
+    /// Key that was read together with others, as in a paste without marks. It never answers a request.
     KeyOfMany(KeyEvent),
     Paste(String),
     Submit(String),
@@ -58,8 +57,7 @@ pub enum Msg {
         /// New text; `None` if it is unchanged; `Err` with a message if the editor failed.
         edited: Result<Option<String>, String>,
     },
-    /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; `Err` with a message if the editor
-    /// failed.
+    /// Result of [`Action::EditPrompt`]: new text; `None` if unchanged; `Err` if the editor failed.
     PromptEdited(Result<Option<String>, String>),
     CodeRead(CodeRead),
     /// Result of [`Action::ReadLog`].

@@ -5,7 +5,6 @@ use crate::start::Capabilities;
 /// Number of screen rows for title, filter and keys.
 pub(crate) const AROUND: u16 = 4;
 
-/// Number of screen rows of an entry.
 pub(crate) const TALL: u16 = 2;
 
 const LONGEST: usize = 200;

@@ -32,8 +32,7 @@ pub struct Start {
     pub previews: Previews,
     /// Origins of the settings that cause approval requests.
     pub origins: Origins,
-    /// Commands and tools that need no approval in this project according to the settings, each in words with its
-    /// origin.
+    /// Commands and tools that need no approval in this project, each in words with the origin of the setting.
     pub unasked: Vec<String>,
 }
 

@@ -176,8 +176,7 @@ fn edited(input: &Value) -> String {
     added.into_iter().chain(removed).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the number of lines of a written file, such as `(3 lines)`. The old content is unknown, so no lines count as
-/// added.
+/// Returns the size of a written file, such as `(3 lines)`. No lines count as added: the old content is unknown.
 fn written(input: &Value) -> String {
     match text(input, "content").map(|content| content.lines().count()) {
         Some(1) => "(1 line)".to_owned(),

@@ -69,8 +69,7 @@ impl Comments {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.about.len().saturating_sub(1));
     }
 
-    /// Selects a step by a typed digit, as the last digit of a longer number if such a step exists. Number 0 is the
-    /// whole plan.
+    /// Selects a step by the typed digit, or by several typed digits. Number 0 is the whole plan.
     pub(crate) fn choose_by_digit(&mut self, digit: usize) {
         let longer = self.typed.saturating_mul(10).saturating_add(digit);
         let number = if longer < self.about.len() { longer } else { digit };

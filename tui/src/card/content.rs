@@ -76,8 +76,7 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// Returns the lines about a sub-agent's access. Access that the parent also has is included: the sub-agent uses it
-/// without further requests.
+/// Returns the lines about a sub-agent's access, including access that the parent has too.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", which the main agent cannot"[..] } else { b"" };
@@ -240,7 +239,6 @@ pub(super) fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
 }
 
-/// Returns words about the network access of an approval; `None` if it includes none.
 pub(super) fn reached(grant: &Grant) -> Option<String> {
     let words = match &grant.net {
         Network::Off => return None,

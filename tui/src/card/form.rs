@@ -23,7 +23,7 @@ const MOST_NAMED: usize = 12;
 enum FieldEntry {
     /// Text, number, or the single selected value.
     Written(Editor),
-    /// Selected values, and the index of the value that Space toggles.
+    /// Selected values, and the index of the value at the cursor.
     Several { chosen: BTreeSet<String>, at: usize },
 }
 

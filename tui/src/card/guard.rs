@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Minimum time from the appearance of a request, or from a key press, until a key counts: a person who is typing
-/// continues for a moment.
+/// Minimum time from the appearance of a request, or from the last key, until a key counts as an answer.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -31,8 +31,7 @@ impl Hint {
     }
 }
 
-/// Returns the key hints of a request, keys that answer first. `below` is the number of text rows below the visible
-/// ones, `width` the number of columns.
+/// Returns the key hints. `below` is the number of text rows below the visible ones.
 pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {

@@ -63,8 +63,7 @@ pub(crate) struct Card {
     /// Selected parts of a change; kept when the person leaves the page of parts.
     pub part: Option<PartPage>,
     pub versions: usize,
-    /// Markdown of the plan as the person edited it; `None` without an edit. A request for the edited plan will replace
-    /// this one.
+    /// Markdown of the plan as the person edited it; `None` without an edit.
     pub edited: Option<String>,
     /// Label of the answer that allows a denied access for the session.
     for_session: String,
@@ -188,7 +187,7 @@ impl Card {
         !std::mem::replace(&mut self.is_placed, true)
     }
 
-    /// Removes the reason that the agent gives. Called before the first frame that shows the request.
+    /// Removes the agent's reason. Called before the first frame that shows the request.
     pub(crate) fn leave_out_reason(&mut self) {
         content::remove_reason(&mut self.body.block);
     }
@@ -346,8 +345,7 @@ impl Card {
         at < self.opened.plus(QUIET)
     }
 
-    /// True if the person has enlarged the request to the whole screen. A plan always has the whole screen and does not
-    /// count.
+    /// True if the person has enlarged the request to the whole screen; false for a plan, which always has it.
     pub(crate) const fn is_enlarged(&self) -> bool {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }

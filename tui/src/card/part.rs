@@ -30,8 +30,7 @@ struct PartFile {
     text: ChangedText,
     /// True for each hunk that the person approves.
     hunks: Vec<bool>,
-    /// New text from the person's editor, and true if the person approves it; it replaces the hunks. `None` without an
-    /// edit.
+    /// Text from the person's editor, and true if the person approves it; `None` without an edit.
     edited: Option<(String, bool)>,
 }
 
@@ -48,14 +47,12 @@ struct PartRow<'a> {
 pub(crate) struct Chosen {
     pub count: usize,
     pub of: usize,
-    /// True if the cursor is at an edited text.
     pub is_edited: bool,
-    /// True if any file has an edited text.
     pub any_edited: bool,
 }
 
 impl PartFile {
-    /// Returns the number of parts of the file: its hunks, or one for an edited text.
+    /// Number of hunks; one for an edited text.
     fn items(&self) -> usize {
         if self.edited.is_some() { 1 } else { self.hunks.len() }
     }
@@ -100,7 +97,6 @@ impl PartPage {
         std::mem::replace(&mut self.at, at) != at
     }
 
-    /// Approves the part at the cursor, or leaves it out.
     pub(crate) fn toggle(&mut self) {
         let Some((file, hunk)) = self.selected() else { return };
         let Some(file) = self.files.get_mut(file) else { return };
@@ -175,8 +171,7 @@ impl PartPage {
         Some(ReviewDecision::ApprovedInPart { part })
     }
 
-    /// Lays out the page for an area of this size, and scrolls to the cursor. A page that was read counts as read while
-    /// its texts stay the same.
+    /// Lays out the page and scrolls to the cursor. The page stays read while its texts are the same.
     pub(crate) fn lay(
         &mut self,
         params: &ApplyPatchApprovalParams,

@@ -218,8 +218,7 @@ impl Choice {
     }
 }
 
-/// Returns the page about an approval for the project: the commands, their access, the file that stores the approval,
-/// and the way to revoke it.
+/// Returns the page about an approval for the project, and about the way to revoke it.
 pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, previews: Previews) -> Block {
     let heading = "always in this project: no question for commands that begin with";
     let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -329,7 +328,7 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// Returns a suggested pattern: the only file, or all files in the common directory. `None` for paths outside the
+/// Returns a suggested pattern: the only file, or all files in the common directory. `None` for paths outside of the
 /// project and for names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
@@ -347,8 +346,7 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
     Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
 }
 
-/// Escapes a path, so that the pattern matches only that path. `None` for a path with a backslash, which patterns
-/// cannot contain.
+/// Escapes a path for a pattern; `None` for a path with a backslash, which patterns cannot contain.
 fn escaped(path: &str) -> Option<String> {
     let one = |c: char| match c {
         '\\' => None,

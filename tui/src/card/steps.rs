@@ -72,7 +72,6 @@ impl Steps {
         self.editor.as_mut()
     }
 
-    /// True if the text of the edited field may have several lines.
     pub(crate) fn takes_lines(&self) -> bool {
         self.draft.at().field != Field::Title
     }

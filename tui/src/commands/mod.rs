@@ -18,18 +18,15 @@ pub enum KeyMode {
     Scope,
     Agents,
     Comments,
-    /// Editing the steps of a plan.
     Steps,
     /// Approving a part of a change.
     Part,
-    /// Filling in the form of an MCP server.
     Form,
     Versions,
     Plan,
     Log,
     Rewind,
     Page,
-    /// Reading the findings of a review.
     Findings,
     Select,
 }
@@ -84,8 +81,7 @@ impl KeyMode {
         matches!(self, Self::Insert | Self::Command | Self::Form)
     }
 
-    /// True if keys of this mode answer an approval request. Enter and Space must not approve then; they may only
-    /// select.
+    /// True if keys of this mode answer a request. Enter and Space may then only select.
     pub const fn decides(self) -> bool {
         matches!(self, Self::Approval | Self::Denied | Self::Scope | Self::Part)
     }

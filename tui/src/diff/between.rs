@@ -12,8 +12,7 @@ const AROUND: usize = 3;
 /// replaced.
 const MOST: usize = 1 << 20;
 
-/// Compares two texts. `first_line` is the number of the texts' first line in the file; with `None`, lines have no
-/// numbers.
+/// Compares two texts. `first_line` is their first line number in the file; `None` for no line numbers.
 pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Diff {
     let mut diff = Diff::default();
     let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());

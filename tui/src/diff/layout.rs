@@ -74,8 +74,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the lines for the left and right side of each row. An unchanged line is on both sides; `None` is an
-    /// empty side.
+    /// Returns the lines for the two sides of each row. An unchanged line is on both; `None` is an empty side.
     fn pairs(&self) -> Vec<(Option<&'a DiffLine>, Option<&'a DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines;
@@ -96,7 +95,6 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// True if before and after are shown side by side, on a screen of `screen` columns.
 pub(super) fn is_side_by_side(lines: &[DiffLine], columns: usize, screen: usize) -> bool {
     let has = |kind| lines.iter().any(|line| line.kind == kind);
     screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)

@@ -90,7 +90,6 @@ struct Render {
     inline: Option<Inline>,
     code: Option<RenderedCode>,
     table: Option<Table>,
-    /// True while the text is in a table cell.
     is_cell: bool,
     /// True if an empty row must precede the next paragraph.
     gap: bool,

@@ -197,8 +197,7 @@ fn line_start(text: &str, at: usize) -> usize {
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }
 }
 
-/// Returns the lines with which another piece continues the last block: a code fence or a table header. Empty for other
-/// blocks.
+/// Returns the code fence or table header with which another piece continues the last block; else nothing.
 fn head_of(text: &str) -> String {
     let probe = [text.trim_end_matches('\n'), "\nx\n"].concat();
     let mut depth = 0_usize;

@@ -34,8 +34,7 @@ impl Table {
         std::iter::once(&self.header).chain(&self.rows)
     }
 
-    /// Returns the widths of the columns: small columns get what they need, the others share the rest. `None` if
-    /// `width` is too small for a table.
+    /// Returns the widths of the columns; `None` if `width` is too small for a table.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.cells().map(Vec::len).max().unwrap_or(0);
         let room = width.checked_sub(BETWEEN.chars().count().checked_mul(count.checked_sub(1)?)?)?;

@@ -325,7 +325,6 @@ fn a_delta_costs_no_more_after_much_text() {
     }
 }
 
-/// Markdown that is difficult to parse.
 fn markdown() -> impl Strategy<Value = String> {
     let piece = proptest::sample::select(vec![
         "\n",

@@ -13,8 +13,7 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Returns the directories that an agent may read and write, in words: `read-only`, `writes in the project`. Omits the
-/// temporary directory and caches.
+/// Returns readable and writable directories in words, without the temporary directory and caches.
 pub(crate) fn places(rights: &RightsSummary) -> String {
     without_private(rights).places().to_string()
 }
@@ -33,8 +32,8 @@ pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" · "))
 }
 
-/// Returns all access in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and
-/// caches.
+/// Returns an agent's access in words, such as `read-only · network off · secrets hidden`. Omits the temporary
+/// directory and caches.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
     without_private(rights).to_string()
 }

@@ -29,7 +29,6 @@ impl AgentRow {
         self.parent == *parent && self.block == block
     }
 
-    /// Returns the agent whose transcript has the row, and the index of the row's block.
     pub(crate) fn place(&self) -> (AgentId, usize) {
         (self.parent.clone(), self.block)
     }
@@ -45,7 +44,6 @@ impl AgentRow {
 }
 
 impl AgentView {
-    /// Adds a denial to the sub-agent's row.
     pub(crate) fn was_denied(&mut self, denial: &Denial) {
         let object = denial.object.to_string();
         if !self.denied.contains(&object) {
@@ -122,8 +120,7 @@ fn step(model: &Model, agent: &AgentId, view: &AgentView) -> String {
     view.activity().map_or_else(|| view.turn.doing.word().to_owned(), |call| cut(&call, COLUMNS))
 }
 
-/// Returns words for a sub-agent's result: status unless it is done, number of steps, number of changed files, and
-/// duration.
+/// Returns words for a result: status unless it is done, numbers of steps and changed files, duration.
 fn ending(result: &SubAgentResult) -> Vec<String> {
     let status = match result.status {
         SubAgentStatus::Done => String::new(),

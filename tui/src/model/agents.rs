@@ -156,8 +156,7 @@ impl Agents {
         }
     }
 
-    /// Sets the cost of an agent's last turn to zero unless a turn runs. Used when the user starts a sub-agent, so that
-    /// the sub-agent's cost is shown alone.
+    /// Resets the cost of an agent's last turn, so that the cost of a sub-agent started by the user is shown alone.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {

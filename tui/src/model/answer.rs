@@ -9,7 +9,6 @@ use crate::text::SafeText;
 /// Time for which an answer is shown above the prompt.
 const STANDS: Duration = Duration::from_secs(6);
 
-/// Maximum number of rows of an answer above the prompt.
 const MOST_ROWS: u16 = 3;
 
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use crate::text::Row;
 pub(crate) struct Block {
     pub parts: Vec<Part>,
     pub gap: bool,
-    /// True if the person has opened this block, false if they have folded it; `None` if the block is folded like the
-    /// whole transcript.
+    /// True if the person has opened the block, false if folded; `None` if the folding of the transcript applies.
     pub opened: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! Ending of a call, as it is told to the model at the beginning or end of the result. The first row of the call shows
-//! the ending in words; the rest of the result is output.
+//! Ending of a call. The result reports it to the model at the beginning or end; the first row of the call shows it in
+//! words.
 
 use protocol::event::ToolCallStatus;
 
@@ -31,8 +31,7 @@ fn exited(content: &str) -> Option<CommandEnd<'_>> {
     Some(CommandEnd { output, words: (end != "exit code 0").then(|| end.to_owned()) })
 }
 
-/// Returns the output before an interruption by the user. Returns the whole result if it has further lines about the
-/// ending.
+/// Returns the output before an interruption; the whole result if it says more about the ending.
 fn until_then(content: &str) -> &str {
     let (first, rest) = content.split_once('\n').unwrap_or((content, ""));
     if !first.starts_with("interrupted by the user") || !first.ends_with("; the call was ended") {

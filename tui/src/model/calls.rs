@@ -37,8 +37,7 @@ pub(crate) struct Call {
     wanted: Vec<FileDiff>,
     /// Answer to the call's approval request, for the first row of the call: `allowed by you`.
     answer: String,
-    /// True if the call was refused. The first row then has the reason, and the result, which repeats the reason, is
-    /// not shown.
+    /// True if the call was refused. The first row has the reason, so the result is not shown.
     pub refused: bool,
     pub is_agent: bool,
     /// True if the person did not allow an access that the sandbox had denied.
@@ -121,7 +120,6 @@ impl Call {
         rest.unwrap_or(content)
     }
 
-    /// Shows the status, changes and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
         let end = if self.is_command() {
@@ -190,8 +188,7 @@ impl Call {
         }
     }
 
-    /// Returns the summary of a call that only read, for a row shared with other reads; `None` for another call or a
-    /// failure.
+    /// Returns the summary of a successful call that only read, for a shared row; `None` for another call.
     pub(crate) fn as_read(&self, ending: &Ending<'_>) -> Option<FinishedRead> {
         let only_reads = matches!(self.name.as_str(), "read_file" | "list_directory" | "search_files");
         (only_reads && ending.status == ToolCallStatus::Completed).then(|| FinishedRead {
@@ -216,8 +213,7 @@ impl Call {
         self.row("→", Ink::Plain, &self.summary.head())
     }
 
-    /// Returns the first row of a call with a mark, words about the call, and the person's answer. The verb is bold, so
-    /// that the eye finds the beginning of each call.
+    /// Returns the first row of a call: a mark, words about the call with a bold verb, and the person's answer.
     fn row(&self, mark: &str, ink: Ink, words: &str) -> Styled {
         let (verb, object) = words.split_at(if words.starts_with(self.summary.verb()) {
             self.summary.verb().len()

@@ -19,7 +19,6 @@ const KEPT: usize = 16 << 20;
 /// Maximum number of columns of a call that is shown as the cause of a change.
 const CALL: usize = 60;
 
-/// Maximum number of causes that are shown for a file.
 const SOURCES: usize = 3;
 
 #[derive(Debug, Default)]
@@ -47,8 +46,7 @@ pub(super) struct ChangeStep {
 pub(super) enum ChangeTold {
     /// Change that the call of a file tool reported.
     ByCall(AgentCall, FileDiff),
-    /// Change that was found by comparing two snapshots of the project. True if a run was interrupted between the
-    /// snapshots, so that its calls may have made the change.
+    /// Change between two snapshots of the project. True if calls of an interrupted run may have made the change.
     ByLook(Box<SeenChange>, bool),
 }
 
@@ -156,8 +154,7 @@ impl Changes {
         self.next
     }
 
-    /// Returns the number of files and lines, such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None`
-    /// without changes.
+    /// Returns the sums, such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
     pub(crate) fn summary(&self) -> Option<String> {
         let mut sum = Counts::default();
         for counts in self.nets.values() {
@@ -195,8 +192,7 @@ impl Changes {
         self.left_out.insert(call);
     }
 
-    /// Returns the changes by file, or by step if `by_step` is true. During a turn, a note says that changes may be
-    /// missing.
+    /// Returns the changes by file or by step. During a turn, a note says that changes may be missing.
     pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
         let mut blocks: Vec<_> = if by_step {
             self.steps.iter().map(|step| self.step(step, project)).collect()

@@ -1,7 +1,6 @@
 use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 use crate::text::{Ground, SafeText, Styled, Tone};
 
-/// Maximum number of bytes of a code block that are highlighted.
 const MOST: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
@@ -13,7 +12,6 @@ pub(crate) struct CodeBlock {
     read: usize,
     readers: Option<Readers>,
     awaited: Option<u64>,
-    /// True if no more lines will be highlighted.
     is_over: bool,
 }
 
@@ -50,8 +48,7 @@ impl CodeBlock {
         self.text.push_in(untrusted, Tone::default());
     }
 
-    /// Continues as the longer code `other` and keeps the highlighted lines. Returns false if `other` does not start
-    /// with the present code.
+    /// Replaces the code and keeps the highlighted lines. Returns false if `other` does not start with this code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         let goes_on = self.language == other.language && self.text.goes_on_as(&other.text);
         if goes_on {

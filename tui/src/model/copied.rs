@@ -59,8 +59,7 @@ pub(super) fn text_of(rows: Rows<'_>, blocks: Range<usize>) -> String {
     text.trim_matches('\n').to_owned()
 }
 
-/// Returns the text of some columns of a range of rows. Uses the folding `open` instead of that of the blocks, if
-/// given.
+/// Returns the text of some columns of a range of rows. `open` replaces the folding of the blocks, if given.
 pub(super) fn copied(
     all: Rows<'_>,
     RowRange { from, to }: RowRange,
@@ -150,8 +149,7 @@ impl Part {
         mark..mark.saturating_add(text)
     }
 
-    /// Returns the text of a row within a range of columns of the screen. Includes the mark of a list or quotation if
-    /// the range begins before the text.
+    /// Returns the text of a row in a range of columns, with the mark if the range begins before the text.
     fn cut(&self, row: Row, width: u16, columns: Range<u16>) -> String {
         let begins = self.columns(row, width).start;
         let mut cut = String::new();
@@ -193,7 +191,6 @@ impl Part {
     }
 }
 
-/// Columns of the margin before text of the model.
 const MARGIN: usize = 2;
 
 fn columns_of(text: &str) -> u16 {

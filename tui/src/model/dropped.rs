@@ -1,5 +1,4 @@
-//! Pictures that are dropped on the terminal. Terminals paste the path of a dropped file, and the UI offers to attach
-//! the picture.
+//! Pictures dropped on the terminal, which pastes the path of the file. The UI offers to attach them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -21,8 +20,7 @@ pub(crate) struct Dropped {
     pub image: Image,
 }
 
-/// Returns the path if the paste is the path of one picture: bare, in quotes, with backslashes of a shell, or as a
-/// `file:` URL.
+/// Returns the path if a paste is the path of one picture: bare, quoted, escaped, or as a `file:` URL.
 pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     let text = paste.trim();
     if text.len() > LONGEST || text.chars().any(char::is_control) {

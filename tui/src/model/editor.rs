@@ -5,7 +5,6 @@ use std::ops::{Range, RangeInclusive};
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
-/// Maximum size of the text in bytes.
 const MOST: usize = 4 << 20;
 
 /// Maximum number of lines of a paste that is shown. A longer one is shown as `[20 lines pasted]`.

@@ -51,8 +51,8 @@ impl Files {
         self.look_up();
     }
 
-    /// Follows the word at the caret, which is `None` if it does not start with `@`. Returns true if the file names
-    /// should be requested: a new word has begun, and the last request is old.
+    /// Follows the word at the caret: its position and text, or `None` if it does not start with `@`. Returns true if
+    /// the file names should be requested: a new word has begun, and the last request is old.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;
@@ -112,7 +112,6 @@ impl Files {
         }
     }
 
-    /// Number of rows of the open list, including the note.
     pub(super) fn rows(&self) -> usize {
         self.found.len().min(ROWS) + usize::from(self.note().is_some())
     }
@@ -141,8 +140,7 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
     scored.into_iter().take(OFFERED).map(|(.., at)| at).collect()
 }
 
-/// Returns the position of the `@` before the caret and the text between them; `None` if the caret is not in such a
-/// word.
+/// Returns the position of the `@` before the caret and the text between them; `None` without an `@`.
 pub(crate) fn mention(model: &Model) -> Option<(usize, &str)> {
     let writes = model.mode == Mode::Insert && model.recall.is_none() && model.cards.is_empty();
     let before = model.prompt.text().get(..model.prompt.caret()).filter(|_| writes)?;
@@ -159,7 +157,6 @@ pub(crate) fn mention(model: &Model) -> Option<(usize, &str)> {
     (is_short && !has_commands()).then_some((start, word))
 }
 
-/// True if the list of files is open.
 pub(crate) fn are_offered(model: &Model) -> bool {
     mention(model).is_some() && model.files.is_open()
 }

@@ -10,7 +10,6 @@ use crate::text::SafeText;
 pub(crate) struct Findings {
     pub all: Vec<Finding>,
     pub chosen: usize,
-    /// True while one finding is shown in full.
     pub is_open: bool,
     pub sheet: CardPage,
 }
@@ -85,8 +84,7 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Returns the findings in a reviewer's answer. Each begins with a line that has a severity as its first word, and a
-/// file with a line number after that.
+/// Returns the findings in a reviewer's answer. Each begins with a line like `high src/a.rs:12: …`.
 pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut is_code = false;
@@ -133,8 +131,7 @@ fn head(line: &str) -> Option<Finding> {
     Some(Finding { severity, place: place.to_owned(), sentence, rest: String::new() })
 }
 
-/// Returns the first `FILE:LINE` in a text, between backticks or as a word, and the text after it; `None` if there is
-/// none.
+/// Returns the first `FILE:LINE` in a text and the text after it; `None` if there is none.
 fn placed(text: &str) -> Option<(&str, &str)> {
     if let Some((_, after)) = text.split_once('`')
         && let Some((place, rest)) = after.split_once('`')

@@ -129,7 +129,6 @@ pub struct Model {
     /// Page that is shown in [`Mode::Page`], such as a long answer.
     pub(crate) page: CardPage,
     pub(crate) known_list: Option<ModelList>,
-    /// Letters typed in quick succession in a mode where each letter is a command.
     pub(crate) run: Option<Run>,
     pub(crate) wrote_at: Option<UiTime>,
     /// True if a command was typed while an approval request was open: the view of the command covers the request.
@@ -161,7 +160,6 @@ pub struct Model {
     pub(crate) revision: u64,
 }
 
-/// Meaning of keys while no approval request is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     Normal,

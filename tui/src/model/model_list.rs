@@ -4,7 +4,6 @@ use super::{Block, Look, Part};
 use crate::known_models::{KnownModel, KnownModels};
 use crate::text::SafeText;
 
-/// Maximum width of the column of names.
 const NAMES: usize = 34;
 
 #[derive(Debug)]

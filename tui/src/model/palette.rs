@@ -6,7 +6,6 @@ use crate::commands::{Command, CommandRow, TABLE, is_quit};
 
 pub(crate) struct PaletteRow<'a> {
     name: &'a str,
-    /// Name of the command with its arguments.
     pub(crate) typed: &'a str,
     pub(crate) about: &'a str,
     needs_argument: bool,
@@ -35,7 +34,6 @@ impl<'a> PaletteRow<'a> {
     }
 }
 
-/// Maximum number of recently used commands that are listed first.
 const MOST_USED: usize = 5;
 
 /// Number of latest messages that are searched for used commands.
@@ -110,8 +108,7 @@ impl<'a> OfferedCommands<'a> {
     }
 
     /// Returns the name of the selected command, with a space if it takes an argument. True if Enter must not run it
-    /// yet: it needs an argument, or the person neither typed a letter nor selected a row. (Enter after a bare `/` must
-    /// not run `/q`.)
+    /// yet: an argument is missing, or the person neither typed a letter nor selected a row.
     pub(crate) fn completed(&self) -> Option<(String, bool)> {
         let row = self.rows.get(self.choice()?)?;
         let blank = if row.takes_argument { " " } else { "" };

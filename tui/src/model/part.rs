@@ -74,7 +74,6 @@ pub(crate) struct Showing {
     pub count: usize,
     /// Number of hidden rows, which a line before or after the shown rows reports.
     pub folded: usize,
-    /// True if the line about hidden rows is above the shown rows.
     pub marker_first: bool,
 }
 
@@ -130,7 +129,6 @@ impl Part {
         Self { fold, ..self }
     }
 
-    /// Sets the marks before the first row and before the other rows.
     #[must_use]
     pub(crate) fn after(self, first: String, rest: String) -> Self {
         let marks = [first, rest].map(|mark| SafeText::line(&mark));
@@ -198,7 +196,6 @@ impl Part {
         }
     }
 
-    /// Columns of line numbers before the text of a row.
     pub(super) fn inner_margin(&self, width: u16) -> u16 {
         match &self.body {
             Body::Diff(diff) if !self.is_side_by_side(diff, width) => diff.margin(),

@@ -62,8 +62,7 @@ pub(crate) fn is_recalling(model: &Model) -> bool {
     model.recall.is_some() && model.mode == Mode::Insert && model.cards.is_empty()
 }
 
-/// Returns different messages that contain the typed text, newest first. Case matters only if the text has capital
-/// letters.
+/// Returns different messages, newest first. Case matters only if the typed text has capital letters.
 fn matching<'a>(history: &'a History, typed: &str) -> Vec<&'a str> {
     let exact = typed.chars().any(char::is_uppercase);
     let has_it = |sent: &&str| if exact { sent.contains(typed) } else { sent.to_lowercase().contains(typed) };

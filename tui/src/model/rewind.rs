@@ -27,11 +27,9 @@ pub(crate) struct Rewind {
     pub preview: Option<RewindPreview>,
     /// True if the person has allowed all requests of the running turn at some time.
     pub is_of_turn: bool,
-    /// Number of the first change in a turn whose requests were all allowed; set after the turn, while the person
-    /// decides whether to keep the changes.
+    /// Number of the first change of an allowed turn, while the person decides whether to keep its changes.
     pub turn: Option<usize>,
     pub before_turn: usize,
-    /// Page that shows the consequences of the rewind.
     pub sheet: CardPage,
     pub can_undo: bool,
     taken_back: Option<(Vec<Block>, Vec<SaidBefore>)>,
@@ -50,8 +48,7 @@ impl Rewind {
         self.said.get(first)
     }
 
-    /// Removes a message and all later ones. Returns the index of the message's block and its text; `None` if there is
-    /// no such message.
+    /// Removes a message and all later ones. Returns its block's index and its text; `None` if it is unknown.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         self.before_turn = self.before_turn.min(at);
@@ -73,8 +70,7 @@ impl Rewind {
         }
     }
 
-    /// Undoes the rewind of the conversation. Restores the messages and returns the blocks, which are added to a
-    /// transcript that has `blocks` blocks.
+    /// Undoes a rewind: restores the messages, and returns the blocks for a transcript of `blocks` blocks.
     pub(crate) fn give_back(&mut self, blocks: usize) -> Vec<Block> {
         let Some((kept, said)) = self.taken_back.take() else { return Vec::new() };
         let first = said.first().map_or(0, |said| said.block);
@@ -84,8 +80,7 @@ impl Rewind {
         kept
     }
 
-    /// Makes removed messages final. After a rewind of files alone, an undo must not restore what an earlier rewind
-    /// removed.
+    /// Forgets removed messages: after a rewind of files alone, an undo must not restore them.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }

@@ -122,8 +122,8 @@ impl Selection {
         true
     }
 
-    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, all lines of the
-    /// message. Returns false if there is no text at the cursor.
+    /// Selects the paragraph, code or output at the cursor, or the message if that is selected already. Returns false
+    /// if there is no text at the cursor.
     pub(super) fn widen(&mut self, rows: Rows<'_>) -> bool {
         let line = self.cursor.line(rows);
         let at = |row| TranscriptLine { block: line.block, row };

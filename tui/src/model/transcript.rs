@@ -134,7 +134,6 @@ impl Transcript {
         top.block..(end.block + 1).min(self.blocks.len())
     }
 
-    /// True if these blocks are completely on the screen.
     pub(crate) fn shows_whole(&self, blocks: &Range<usize>, (width, height): (u16, u16)) -> bool {
         let gap = self.blocks.get(blocks.start).map_or(0, |block| usize::from(block.gap));
         let top = self.top(width, usize::from(height));

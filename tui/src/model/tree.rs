@@ -21,7 +21,6 @@ const COLUMNS: (u16, u16) = (30, 48);
 pub(crate) struct Ended {
     status: SubAgentStatus,
     lasted: Duration,
-    /// True once the user's next turn has begun.
     past: bool,
 }
 

@@ -39,8 +39,7 @@ impl TurnAccess {
         (!self.is_over).then_some(self.words.as_str())
     }
 
-    /// True if the turn explains a change of the approval mode: the turn begins, or the turn ends and the previous mode
-    /// is restored.
+    /// True if the turn explains a change of the approval mode: it begins, or its end restores the mode.
     pub(crate) fn explains_mode(&self, mode: ApprovalMode, is_asked_for: bool) -> bool {
         if self.is_over { mode == self.mode } else { !is_asked_for }
     }

@@ -1,11 +1,9 @@
-//! Layout of a text that is being edited. Only the text near the caret is laid out, so the time does not depend on the
-//! length of the text.
+//! Layout of an edited text near the caret. The time does not depend on the length of the text.
 
 use super::Model;
 use super::editor::Editor;
 use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 
-/// Maximum number of rows of the prompt.
 const MOST: u16 = 40;
 
 /// Width of the mark before the prompt, in columns.

@@ -186,8 +186,7 @@ impl Draft {
         }
     }
 
-    /// Sets the text of the selected field. False if the field rejects the text: a title must not be empty. An empty
-    /// condition is deleted.
+    /// Sets the text of the selected field. False for a title without text. An empty condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
             // The indentation of the first line is significant in Markdown.

@@ -32,7 +32,6 @@ pub(crate) struct Progress {
     versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
     state: StepState,
-    /// True if the execution has ended and the user's next turn has begun.
     past: bool,
 }
 
@@ -122,8 +121,7 @@ impl Plans {
         }
     }
 
-    /// Called when the user's next turn begins: plans whose execution has ended are no longer shown beside the
-    /// transcript.
+    /// Called when the user's next turn begins: ended plans are no longer shown beside the transcript.
     pub(crate) fn forget_ended(&mut self) {
         for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;

@@ -88,8 +88,7 @@ impl Step {
         self.began.is_some()
     }
 
-    /// Returns the step as a line, such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`. The part that may be cut
-    /// comes last.
+    /// Returns a line such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`, with the title last.
     pub(crate) fn line(&self, number: u32, now: UiTime) -> StepLine {
         let (mark, word) = match self.status {
             StepStatus::Pending => ("·", "pending"),

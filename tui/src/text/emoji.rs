@@ -38,8 +38,7 @@ pub fn is_disputed(cluster: &str) -> bool {
         || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
 }
 
-/// Returns the start of the last cluster if later text may continue it, such as `👨` before a joiner; else the end of
-/// the text.
+/// Returns the start of the last cluster if later text may continue it; else the end of the text.
 pub fn open_cluster(text: &str) -> usize {
     let last = text.grapheme_indices(true).next_back();
     last.filter(|(_, cluster)| !cluster.is_ascii()).map_or(text.len(), |(at, _)| at)

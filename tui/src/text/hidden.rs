@@ -39,8 +39,7 @@ pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// Escapes invisible characters, for direct output to a terminal. Line ends, tabs, known emoji sequences and selectors
-/// stay.
+/// Escapes invisible characters, for a terminal. Line ends, tabs, known emoji and selectors stay.
 pub fn printable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     if text.chars().all(stays) {

@@ -28,8 +28,7 @@ struct State {
 #[derive(Clone, Copy)]
 enum Effect {
     Style,
-    /// No lasting effect on visible text, such as erasing the rest of a line or hiding the cursor. The sequence is
-    /// dropped.
+    /// No lasting effect on visible text, such as erasing the rest of a line; the sequence is dropped.
     Idle,
     /// Any other effect. The sequence is shown as text.
     Other,

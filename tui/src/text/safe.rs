@@ -7,7 +7,6 @@ use unicode_width::UnicodeWidthStr;
 use super::emoji::is_sequence;
 use super::hidden::{columns, is_hidden, is_modifier, is_other_space, is_presentation};
 
-/// Width of a tab stop in columns.
 const TAB: usize = 4;
 
 /// Maximum number of combining marks on one character. More would cover other lines.
@@ -262,8 +261,7 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// Adds the characters of a cluster one by one. Keeps a visible character only if it cannot combine with the one
-    /// before, else escapes it.
+    /// Adds the characters of a cluster one by one, and escapes those that could combine with the one before.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {

@@ -116,7 +116,6 @@ fn rows_break_after_spaces_or_anywhere() {
     assert_eq!(hanging.iter().map(|row| row.start).collect::<Vec<_>>(), [0, 4, 6, 9]);
 }
 
-/// Text that is difficult to sanitise.
 fn hard_text() -> impl Strategy<Value = String> {
     let character = prop_oneof![
         4 => proptest::char::range(' ', '~'),

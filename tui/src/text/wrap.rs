@@ -91,8 +91,7 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// True if a row may end after the cluster: scripts without spaces allow a break after most characters, except before
-/// closing punctuation.
+/// True if a row may end after the cluster: in scripts without spaces, before most characters.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
     cluster.columns == 2

@@ -7,8 +7,7 @@ use crate::model::agent_row;
 use crate::model::{AgentRow, Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Turns the row of the call that started the sub-agent into the sub-agent's row. Adds a row if the user started the
-/// sub-agent.
+/// Turns the row of the call into the row of the sub-agent. A user's sub-agent gets a new row.
 pub(super) fn begin(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let view = model.agents.of(parent);
     let call = spawned.call.and_then(|call| view.calls.get_mut(&call));

@@ -71,8 +71,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// Handles a key without meaning for an approval request. The key may begin a text, so the letters that follow do not
-/// answer the request.
+/// Ignores a key without meaning. It may begin a text, so the next letters do not answer the request.
 fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
@@ -95,8 +94,7 @@ fn type_command(model: &mut Model) {
     model.mode = Mode::Command;
 }
 
-/// Returns to the approval request when the view that covered it is closed. Keys typed for that view do not answer the
-/// request.
+/// Returns to the request when the view above it is closed. Keys for that view do not answer the request.
 pub(super) fn face(model: &mut Model, at: UiTime) {
     model.aside &= !model.cards.is_empty();
     let is_over = matches!(model.mode, Mode::Normal | Mode::Insert);
@@ -191,8 +189,7 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// Returns the decision of the request's open page: for the session with the selected scope, for the turn, or for the
-/// project. `None` on another page.
+/// Returns the decision of the open page: for the session, the turn or the project; `None` on another page.
 fn beyond_once(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
@@ -330,8 +327,7 @@ fn look(model: &mut Model, command: Command) {
     }
 }
 
-/// Handles a key in a text field of the request. Enter ends the editing and approves nothing. Returns true if anything
-/// visible changed.
+/// Handles a key in a text field of the request, where Enter approves nothing. True if something changed.
 fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let command = model.start.keymap.command(KeyMode::Insert, key);
     let is_field = model.cards.front().is_some_and(|card| matches!(card.stage, Stage::Steps));

@@ -7,8 +7,7 @@ use protocol::frontend::UserActionKind;
 use crate::message::Action;
 use crate::model::{Call, Model};
 
-/// Requests the name of the branch after an event that may have changed it: the first start of a worker, or the end of
-/// a command.
+/// Requests the branch after an event that may have changed it: a worker's first start, or a command's end.
 pub(super) fn follow(model: &mut Model, agent: &AgentId, kind: &EventKind, actions: &mut Vec<Action>) {
     let may_change = match kind {
         EventKind::WorkerStarted(started) => started.one_shot.is_none() && *agent == AgentId::root(),

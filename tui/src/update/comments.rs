@@ -23,8 +23,7 @@ pub(super) fn keep(model: &mut Model, closed: &Asked) {
     }
 }
 
-/// Moves the comments on the previous version of a plan to a new approval request. Reports comments whose step no
-/// longer exists.
+/// Moves the comments on the plan's previous version to a request. Reports those whose step is gone.
 pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some(comments) = &mut card.comments else { return };
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };
@@ -62,7 +61,6 @@ pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> boo
     true
 }
 
-/// Ends the editing of a comment and keeps the text.
 pub(super) fn end_writing(model: &mut Model) {
     if let Some(comments) = comments(model) {
         comments.end_writing();

@@ -5,7 +5,6 @@ use crate::text::SafeText;
 
 const MOST: usize = 10;
 
-/// Number of columns of the longest bar.
 const BAR: u64 = 20;
 
 pub(super) fn show(model: &mut Model) {

@@ -1,5 +1,4 @@
-//! Copying to the clipboard with `y` in Normal mode. Text is copied as it is on the screen, with hidden characters made
-//! visible.
+//! Copying to the clipboard (`y` in Normal mode), with hidden characters made visible.
 
 use super::walk;
 use crate::markdown::last_code;

@@ -11,8 +11,7 @@ use crate::card::because;
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
 
-/// Shows the denied access, the layer that denied it, and a command that allows it. The text says `likely` unless the
-/// denial is certain.
+/// Shows the denied access, the layer that denied it (`likely` if uncertain), and a command that allows it.
 pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy",

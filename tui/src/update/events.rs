@@ -24,8 +24,7 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Maximum size in bytes of a message that is compared with the reasons of requests. A request quotes at most 600
-/// characters.
+/// Maximum size in bytes of a message that is compared with reasons, which quote at most 600 characters.
 const LONGEST_REASON: usize = 4 << 10;
 
 /// Applies an event of the session. True if anything visible changed.

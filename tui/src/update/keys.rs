@@ -101,8 +101,7 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
     }
 }
 
-/// Handles a key that was read together with others, as when a terminal sends a paste as keys. It answers no approval
-/// request.
+/// Handles a key that was read together with others, as in a paste. It answers no approval request.
 pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
@@ -122,8 +121,7 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
     one(model, at, event, false, actions)
 }
 
-/// Says that a key has no meaning in Normal mode, and which keys lead to the other modes: the person may be typing a
-/// message.
+/// Says that a key has no meaning in Normal mode, and which keys lead to the other modes.
 fn unbound(model: &mut Model, key: Key) {
     model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
 }

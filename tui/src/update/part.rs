@@ -67,8 +67,8 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// Moves to another part of the change. Scrolls the page by `rows` instead above the first and below the last part, and
-/// in any case if `by` is more than one part: the lines about access are at the end of the page.
+/// Moves to another part of the change. At either end, and if `by` is more than one part, also scrolls by `rows`, since
+/// the lines about access are at the end of the page.
 fn choose(model: &mut Model, by: isize, rows: isize) -> bool {
     let Some(part) = model.cards.front_mut().and_then(|card| card.part.as_mut()) else { return false };
     let scrolls = !part.choose(by) || by.unsigned_abs() > 1;

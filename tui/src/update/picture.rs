@@ -6,8 +6,7 @@ use crate::commands::{Command, KeyMode};
 use crate::message::Action;
 use crate::model::{Dropped, Editor, Look, Mode, Model, path_in};
 
-/// Attaches the picture whose path was pasted, and removes the path from the prompt. Otherwise requests the picture in
-/// the clipboard.
+/// Attaches the picture at the pasted path instead of the path; else requests the picture in the clipboard.
 pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     if let Some(Dropped { text, image }) = model.dropped.take()
         && let Some((before, after)) = model.prompt.text().split_once(&text)

@@ -130,8 +130,8 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
-/// Executes the rewind. The person must have scrolled to the end of the consequences, except for the undo that is
-/// offered after an allowed turn.
+/// Executes the rewind, if its consequences were scrolled to their end. The undo that is offered after a turn whose
+/// requests were all allowed needs no scrolling.
 fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };
@@ -254,8 +254,7 @@ fn part(text: &str, look: Look) -> Part {
     Part::new(SafeText::line(text), look)
 }
 
-/// Returns the list of messages: number, time, later changes of files, and the branch if it is no longer the current
-/// one.
+/// Returns the list of messages, with times, later changes of files, and branches that are not the current one.
 fn messages(model: &Model) -> Block {
     const ROW: usize = 300;
     let mut parts = vec![part("restore the session to before a message", Look::Heading)];

@@ -68,8 +68,7 @@ pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     lay(model);
 }
 
-/// Handles a key in a field with several lines: adds a line, or moves the caret up or down. Returns false for another
-/// command.
+/// Adds a line to a field, or moves the caret up or down. Returns false for another command.
 pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     let Some(steps) = steps(model).filter(|steps| steps.takes_lines()) else { return false };
     let Some(editor) = steps.editor_mut() else { return false };

@@ -188,8 +188,7 @@ fn unquoted(path: &str) -> WirePath {
     quoted.unwrap_or(path).into()
 }
 
-/// Tells the person that access is revoked for all agents of the session, unless the main agent is shown. True if the
-/// main agent is shown.
+/// Says that access is revoked for all agents, unless the main agent is shown. True if it is shown.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {

@@ -20,8 +20,7 @@ pub(super) fn by(model: &mut Model, command: Command) {
     });
 }
 
-/// Opens the marked message or output as a page, or the sub-agent of the marked row. Returns false if no marked block
-/// is visible.
+/// Opens the marked block as a page, or the sub-agent of the marked row. Returns false without a mark.
 pub(super) fn open(model: &mut Model) -> bool {
     let Some(marked) = model.agents.shown().transcript.marked(size(model)) else { return false };
     if let Some(agent) = agent_of(model, marked) {

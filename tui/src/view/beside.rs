@@ -2,8 +2,7 @@ use ratatui::layout::Rect;
 
 use crate::model::{Model, tasks_beside, tree};
 
-/// Areas of the pane beside the transcript: agents above, and a plan's steps or the task list below. A part without
-/// content has no rows.
+/// Areas of the pane beside the transcript; a part without content has no rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,

@@ -51,8 +51,7 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Returns the column at which the descriptions begin. On a narrow screen, it leaves at least half of the width to
-/// them, or is [`ABOUT_NARROW`].
+/// Returns the column of the descriptions, which get at least half of a narrow screen if possible.
 fn abouts<'a>(width: u16, typed: impl Iterator<Item = &'a str>) -> u16 {
     if width >= NARROW {
         return ABOUT;

@@ -9,8 +9,7 @@ use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, MEASURE, Part};
 use crate::text::{Clusters, Row, SafeText, Styled};
 
-/// Column after the background of code. The background ends at the maximum width of prose, and begins after two
-/// columns.
+/// Column after the background of code, which is as wide as prose.
 const CODE: u16 = 2 + MEASURE;
 
 pub(super) fn draw(

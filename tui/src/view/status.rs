@@ -16,8 +16,7 @@ use crate::model::{Mode, Model, Pending, access};
 use crate::start::StatusWords;
 use crate::text::{Clusters, SafeText};
 
-/// Draws the bar. A narrow bar abbreviates words, but keeps the mode, the activity, the approval mode, the network and
-/// the tokens. The settings may hide usual values.
+/// Draws the bar. A narrow bar abbreviates words but keeps the mode, activity, network and tokens.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };

@@ -15,8 +15,7 @@ pub(super) struct Theme {
     colour: Colour,
     name: ThemeName,
     pairs: &'static Pairs,
-    /// Colours of text on the terminal's own background; `None` if the theme has none, or is not meant for this
-    /// background.
+    /// Colours of text on the terminal's own background; `None` for the terminal's own colour.
     tints: Option<&'static Tints>,
 }
 

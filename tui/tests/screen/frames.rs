@@ -16,7 +16,6 @@ use tui::{Colour, Msg};
 use crate::core::{denial, online};
 use crate::seat::{Seat, start};
 
-/// A turn with several kinds of content.
 fn work(seat: &mut Seat) {
     seat.keys("Mend the parser\n");
     seat.log(EventKind::UserMessage { text: "Mend the parser".to_owned(), images: vec![] });
@@ -404,8 +403,7 @@ fn a_remedy_is_no_louder_than_other_text() {
     assert_eq!(style(&seat, "hint: check the key"), (ratatui::style::Color::Reset, Modifier::empty()));
 }
 
-/// Returns the rows of two commands with these outputs. `order` has the index of a command, and `b` where it begins or
-/// `e` where it ends.
+/// Returns the rows of two commands. `order` has indices of commands, with `b` for their begin and `e` for their end.
 fn two_commands(outputs: [&str; 2], order: &[(usize, char)]) -> Vec<String> {
     let mut seat = Seat::new(60, 24);
     seat.keys("hi\n");

@@ -1,5 +1,4 @@
-//! Tests of a plan after its approval: its steps beside the transcript, its view, and the mark of a planning agent at
-//! the prompt.
+//! Tests of a plan after its approval: its steps beside the transcript, and its view.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;

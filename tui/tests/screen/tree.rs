@@ -1,5 +1,4 @@
-//! Tests of the list of agents, which is beside the transcript on wide screens and replaces it on others, and of its
-//! keys.
+//! Tests of the list of agents, beside the transcript or instead of it, and of its keys.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;

@@ -1,5 +1,4 @@
-//! Tests of letters in modes where each letter is a command, and of text typed while a request is open: no letter is
-//! lost, and none answers the request.
+//! Tests that letters typed in modes where each is a command, or over a request, become text and answer nothing.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::rights::{Network, RightsChange};
