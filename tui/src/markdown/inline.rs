@@ -17,7 +17,7 @@ struct Link {
     address: String,
     title: String,
     label: String,
-    /// True if the link stands for the number of a note.
+    /// True if the link stands for the number of a footnote.
     is_note: bool,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Call {
     pub is_agent: bool,
     /// True if the person did not allow an access that the sandbox had denied.
     pub left_denied: bool,
-    /// True if the command runs again after a denial; it has a result already.
+    /// True while a request about a denial of the command is open; the command has a result already.
     pub after_denial: bool,
 }
 
