@@ -140,7 +140,7 @@ async fn run_to_its_end(
     let mut stdout = pipe::Receiver::from_owned_fd(stdout)?;
     let mut output = String::new();
     let give = async move {
-        // Who does not read it to its end says so by what it prints.
+        // A program that does not read all its input reports that itself.
         let _ = stdin.write_all(&input).await;
     };
     let ((), read) = tokio::join!(give, stdout.read_to_string(&mut output));

@@ -77,7 +77,7 @@ impl RunAccount {
         let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);
         end.steps = end.steps.saturating_add(steps);
         end.usage += usage;
-        // The prices are those of the session: known for every turn, or for none.
+        // Prices are known for all turns of a session or for none.
         end.cost = end.cost.map(|last| last + cost);
         if end.text.is_empty() {
             end.text = text;

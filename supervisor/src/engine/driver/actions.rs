@@ -55,7 +55,7 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
             | RightsChange::AddSocket { .. } => false,
         },
         AgentAction::SetMode { mode } => modes::takes_away(now, *mode),
-        // A grant and a plan belong to the agent that the user named.
+        // A grant or a plan belongs to the agent that the user named.
         AgentAction::Prompt { .. }
         | AgentAction::PromptReading { .. }
         | AgentAction::EditPlan { .. }
@@ -82,7 +82,7 @@ pub(super) fn resolved(project: &Path, action: AgentAction) -> Result<AgentActio
             let root = write_root(project, path.as_path()).map_err(|why| format!("{path} {why}"))?;
             RightsChange::AddWrite { path: root }
         }
-        // What was removed meanwhile is still named by where it was.
+        // A path that does not exist any more stays as it is.
         RightsChange::RemoveWrite { path } => {
             let place = project.join(path.as_path());
             RightsChange::RemoveWrite { path: place.canonicalize().unwrap_or(place).into() }

@@ -39,7 +39,7 @@ impl Guests {
     pub(super) async fn next(&mut self) -> GuestNews {
         match self.news.recv().await {
             Some(news) => news,
-            // Never: this holds a sender itself.
+            // Never happens, since `self` holds a sender.
             None => std::future::pending().await,
         }
     }

@@ -218,7 +218,7 @@ impl Looks {
         if beside != Some(Beside::EndOfCall) {
             return looked;
         }
-        // The end of the turn tells what is wrong.
+        // The snapshot at the end of the turn reports the error.
         self.between.wanted &= looked.is_ok();
         self.end_between();
         Ok(looked.unwrap_or_default())

@@ -78,7 +78,7 @@ impl SnapshotTaker {
     pub async fn base(self) -> Result<Taken<Base>, ObserverError> {
         let intake = Intake::of_contents(self.store()?, SnapshotLimits::default());
         let mut session = self.start().await?;
-        // The file system's clock runs in coarse ticks, behind this one: `Base` allows for that.
+        // The file system's clock advances in coarse ticks and lags behind; `Base` allows for that.
         let asked = SystemTime::now();
         let (snapshot, notes) = session.take(Work::Snapshot { contents: true }, intake).await?;
         Ok(Taken { value: Base::new(snapshot, asked), notes })
@@ -163,7 +163,7 @@ impl SnapshotTaker {
             reads_down: false,
             guests: GuestLog::default(),
         };
-        // A sender that is gone cancels nothing; with the future what was started ends.
+        // The dropped sender cancels nothing. Dropping this future ends the worker.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;
         Ok(LookSession { worker, calls: CallId::default(), until: Instant::now() + LONGEST })
     }
@@ -252,7 +252,7 @@ impl LookSession {
                 WorkerEvent::Ended { reason, .. } => {
                     return Err(ObserverError::Failed(format!("the worker {reason}")));
                 }
-                // It runs nothing but the supervisor's own calls: what it was refused is in their results.
+                // An observer runs only the supervisor's own calls, whose results include refusals.
                 WorkerEvent::Prepared { .. }
                 | WorkerEvent::Refused(_)
                 | WorkerEvent::HostsUsed(_)

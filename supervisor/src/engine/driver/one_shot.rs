@@ -116,7 +116,7 @@ impl OneShot {
             rights.protected.extend(existing.into_iter().map(Into::into));
             rights = rights.normalised();
         }
-        // What is protected is granted by its very name, or not at all: git's configuration.
+        // A protected path is only granted by its exact name, as git's configuration is.
         let granted = self.grant().write;
         rights.protected.retain(|place| !granted.contains(place));
         Ok(Confinement { rights, ..self.standing.clone() })
@@ -160,11 +160,11 @@ impl OneShot {
         let call = self.call;
         let confinement = self.confinement()?;
         let watched = self.watched(&confinement.rights);
-        // The worker comes to be meanwhile: it is told of the effect when both are there.
+        // At the same time, since the effect is sent when the tripwire is set and the worker ready.
         let (set, started) = tokio::join!(set(watched), self.start(&confinement, boundary));
         let (started, tripwire) = (started?, set.map_err(OneShotError::Watch)?);
         let outcome = self.commit(&confinement, started, journal, cancelled).await;
-        // Whatever became of the effect: its worker lives no more.
+        // The worker has ended by now, also after an error.
         match tripwire {
             Some(tripwire) => look(tripwire, call, journal).await.and(outcome),
             None => outcome,
@@ -183,7 +183,7 @@ impl OneShot {
             reads_down: self.is_command(),
             guests: self.guests.clone(),
         };
-        // A sender that is gone cancels nothing: an effect that is cancelled before it is sent has an account too.
+        // The dropped sender cancels nothing: `commit` handles an early cancellation, with an outcome.
         boundary.start(order, oneshot::channel().1).await
     }
 
@@ -201,7 +201,7 @@ impl OneShot {
         let call = self.call.map_or(CallOrigin::Rewind, CallOrigin::Model).id();
         journal.log(EventKind::WorkerStarted(started)).await?;
         if cancelled.try_recv().is_ok() {
-            // Not one byte of the effect was sent.
+            // No byte of the effect was sent.
             worker.control.kill();
             let attended = Attended { worker, call, patience: FAREWELL };
             return match attended.see_off(journal, cancelled).await {
@@ -282,13 +282,13 @@ impl Attended {
                 event = self.worker.events.recv() => event,
                 () = sleep_until(deadline) => {
                     self.worker.control.kill();
-                    // The end of what was killed comes by itself.
+                    // The killed worker's `Ended` event follows.
                     deadline += self.patience;
                     continue;
                 }
                 asked = &mut cancelled, if cancellable => {
                     cancellable = false;
-                    // A sender that is gone cancels nothing.
+                    // A dropped sender cancels nothing.
                     if asked.is_ok() {
                         self.worker.control.cancel(self.call);
                         deadline = deadline.min(Instant::now() + FAREWELL);
@@ -310,8 +310,8 @@ impl Attended {
                 Some(WorkerEvent::HostAsked(question)) => {
                     journal.ask_host(self.worker.generation, question).await;
                 }
-                // Pictures and parts do not come for a `Commit`: the table of phases saw to it. What is refused beside its one
-                // effect was refused to what was cut short with it, and explains no result.
+                // The worker connection rejects pictures and parts for a `Commit`. Refusals concern processes that were
+                // ended with the effect, and explain no result.
                 Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {
                 }
                 None => break (WorkerEnd::ReaderGone, None),

@@ -93,7 +93,7 @@ impl OneShots {
 
     pub(super) fn cancel(&mut self, call: CallId) -> bool {
         let Some(shot) = self.running.get_mut(&call) else { return false };
-        // One that is over at this moment needs no asking.
+        // A failed send means that the effect is over.
         let _ = shot.cancel.take().map(|cancel| cancel.send(()));
         true
     }
@@ -117,7 +117,7 @@ impl OneShots {
     pub(super) async fn next(&mut self) -> OneShotUpdate {
         loop {
             tokio::select! {
-                // What was told before a task ended comes before its end.
+                // Updates that a task sent before its end are returned first.
                 biased;
                 Some(told) = self.inbox.recv() => return told,
                 Some(ended) = self.tasks.join_next() => {
@@ -156,7 +156,7 @@ impl Journal for Teller {
 
     async fn output(&mut self, bytes: Vec<u8>) {
         if let Some(call) = self.call {
-            // A main loop that is gone shows nothing.
+            // An error means that the main loop has ended.
             let _ = self.told.send(OneShotUpdate::Output { call, bytes }).await;
         }
     }

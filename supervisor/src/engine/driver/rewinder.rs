@@ -132,9 +132,9 @@ impl Rewinder {
             *kept = Some(checkpoints);
             return Ok((kept, Vec::new()));
         }
-        // Whoever took the files back tells it.
+        // The rewind itself reports the files that it restored.
         let is_told = at != At::AfterRewind;
-        // After an error they are opened again: what was not written whole is cut off.
+        // After an error, the next call opens the checkpoints again and cuts off an incomplete line.
         let (checkpoints, mut result) = self.observer.look(checkpoints, at, written).await?;
         *kept = Some(checkpoints);
         let notes = std::mem::take(&mut result.notes);
@@ -189,8 +189,8 @@ impl Rewinder {
         };
         let project = self.observer.confinement.project.as_path();
         let protected = &self.observer.confinement.rights.protected;
-        // What a look says that a file held is a worker's word: none of it is written where the host acts on it by itself, and what an
-        // agent put there goes all the same.
+        // A worker reported these contents. So they are not written to files that programs of the host run by
+        // themselves. Removing such a file that an agent added is permitted.
         let is_protected = |path: &ProjectPath, is_written: bool| {
             let relative = path.to_wire();
             let place = project.join(relative.as_path());
@@ -240,7 +240,7 @@ impl Rewinder {
                 break;
             }
         }
-        // Whatever became of it: the files are seen as they are.
+        // Even after an error, a snapshot shows the present files.
         let (kept, _) = self.look_and_hold(At::AfterRewind, BTreeSet::new()).await?;
         let is = |restore: &&Restore| {
             kept.as_ref().is_some_and(|kept| kept.state(&restore.path) == restore.then.as_ref())
@@ -272,7 +272,7 @@ impl Rewinder {
             effect: Arc::new(effect),
             guests: GuestLog::default(),
         };
-        // Nobody cancels it.
+        // A rewind is not cancelled.
         let (_cancel, cancelled) = oneshot::channel();
         match shot.carry_out(&*self.observer.boundary, journal, cancelled).await {
             Ok(CallOutcome::Done(_)) => Ok(()),

@@ -224,7 +224,7 @@ impl Shared {
                 tracing::warn!(%error, "other sessions do not hear of an approved change");
             }
         });
-        // Nobody waits for it.
+        // The result is not awaited.
         drop(told);
     }
 }

@@ -106,7 +106,7 @@ impl Writers {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let cut_off = seen.after_cut && self.last_ns.is_none();
         self.last_ns = Some(seen.asked_ns);
-        // What a call does after a look was asked for may not be in it.
+        // The snapshot may lack changes that a call made after the snapshot was requested.
         self.calls.retain(|writer| writer.ended_ns.is_none_or(|ended| ended >= seen.asked_ns));
         let is_news = !files.is_empty() || seen.more > 0 || self.ignored != ignored;
         self.ignored.clone_from(&ignored);
@@ -131,7 +131,7 @@ impl Writers {
         }
         let by = self.narrowed(&others, at_ns, seen);
         let Some(diff) = &mut change.diff else {
-            // Its texts are not known: it is the tool's, unless another call wrote later.
+            // Without texts, the change counts as the file tool's, unless another call wrote later.
             change.by = by;
             return (!change.by.is_empty() || change.modes.is_some()).then_some(change);
         };

@@ -180,7 +180,7 @@ impl TripwireWatch {
 
     fn looked(&mut self, after: AgentCall, report: Report) -> GuardLook {
         self.writing.remove(&after);
-        // What runs on, or was not looked after yet, may have done what the next look finds as well.
+        // Calls that still run or are still to be checked may also have made changes that the next check finds.
         let ran = std::mem::replace(&mut self.ran, self.writing.clone());
         let beside = ran.into_iter().filter(|call| *call != after).collect();
         self.rest();
@@ -207,7 +207,7 @@ impl TripwireWatch {
 }
 
 fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::UnboundedSender<Answer>) {
-    // Whoever waited for an answer may have gone.
+    // A failed send means that the session has ended.
     let answer = |answer| answers.send(answer).is_ok();
     let mut tripwire = match Tripwire::set(watch) {
         Ok(tripwire) => tripwire,
@@ -217,7 +217,7 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
         }
     };
     let mut heard = answer(Answer::Set(Ok(())));
-    // What could not be widened lets no call begin.
+    // After a failure to watch more files, no call may begin.
     let mut refused = None;
     while heard && let Ok(order) = orders.recv() {
         match order {
@@ -258,7 +258,7 @@ pub(super) fn aside<T: Send + 'static>(
 ) -> io::Result<oneshot::Receiver<T>> {
     let (done, receiver) = oneshot::channel();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // Whoever waited may have gone.
+        // An error means that nobody waits for the result.
         let _ = done.send(work());
     })?;
     Ok(receiver)

@@ -216,7 +216,7 @@ mod tests {
                                 && overlap(&other.roots, &actors[at].roots)
                         });
                         assert_eq!(rivals.count(), 0, "seed {seed}: two agents write the same places");
-                        // It starts the children that it has left, in the same reply.
+                        // It starts its remaining children in the same reply.
                         for child in actors[at].children.clone() {
                             actors[child].begun = true;
                         }

@@ -66,7 +66,7 @@ impl WrittenFiles {
         let is_known =
             self.writers.get(agent).is_some_and(|known| roots.iter().all(|root| known.contains(root)));
         let meets = |(writer, theirs): (&AgentId, &Vec<WirePath>)| writer != agent && overlap(theirs, roots);
-        // The first agent's own files are nobody's question: it matters only where it writes after a sub-agent.
+        // No report lists the first agent's files. Its writes matter only in the write roots of a sub-agent.
         if is_known || (agent.is_top_level() && !self.writers.iter().any(meets)) {
             return false;
         }
@@ -151,7 +151,7 @@ impl WrittenFiles {
 async fn seen(observer: SnapshotTaker, last: Option<Base>) -> Result<FilesSeen, ObserverError> {
     let project = observer.confinement.project.clone();
     let now = observer.stamps().await?;
-    // A project of a million files is not compared where the session waits.
+    // On another thread, since a project may have a million files.
     let compare = move || {
         let absolute = |path: &crate::journal::changes::ProjectPath| {
             project.as_path().join(path.to_wire().as_path()).into()

@@ -50,7 +50,7 @@ impl LiveSocket {
 
 impl Drop for LiveSocket {
     fn drop(&mut self) {
-        // Whoever finds it afterwards finds nobody who answers.
+        // A client that still finds the socket gets no answer.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -62,12 +62,12 @@ async fn answer(listener: UnixListener, live: watch::Receiver<Lives>) {
             Ok((stream, _)) if is_ours(&stream) => {
                 let answer = codec::encode(&live.borrow().values().collect::<Vec<&Live>>());
                 if let Ok(answer) = answer {
-                    // Who does not read it is told nothing.
+                    // A client that does not read in time gets no answer.
                     let _ = timeout(PATIENCE, tell(stream, answer)).await;
                 }
             }
             Ok(_) => {}
-            // No descriptor is left, for instance: it is no reason to try as fast as possible.
+            // The error may last (such as no free descriptor), so it is not retried at once.
             Err(_) => sleep(PATIENCE).await,
         }
     }

@@ -145,7 +145,7 @@ pub(crate) fn tell_prompts(
     if !prompts.is_empty() {
         let (conversation_id, agent) = (conversation.clone(), AgentId::root());
         let kind = UiEventKind::ServerPrompts { prompts: prompts.clone() };
-        // An error means that nobody shows the session.
+        // An error means that the front end is gone.
         let _ = ui.send(UiEvent { conversation_id, agent, kind });
     }
     prompts
@@ -211,7 +211,7 @@ impl ToolServer for McpHost {
             HostedServer::Running { task, .. } => Some(task),
             HostedServer::Idle(_) => None,
         });
-        // An orders' end lets its task end the server.
+        // The end of `orders` makes the task end its server.
         let ends: Vec<_> = running.map(|task| timeout(LEAVING, task)).collect();
         join_all(ends).map(drop).boxed()
     }

@@ -84,7 +84,7 @@ mod tests {
         for name in &names {
             assert!(name.len() <= 64 && name.is_ascii() && !name.contains([' ', '/']), "{name}");
         }
-        // The same tool twice is one tool with two names at most: a server's tools have different names.
+        // Only a tool that is listed twice has two names.
         assert_eq!(taken.len(), tools.len());
     }
 

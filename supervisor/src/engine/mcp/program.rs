@@ -141,7 +141,7 @@ mod tests {
         let mut server = McpServer::new("s", ConfigOrigin::Default);
         server.command = venv.join("bin/server").display().to_string();
         assert_eq!(unread(&server), [venv.clone(), python.clone()]);
-        // A package that names a place of the person's as its interpreter is not let read it.
+        // A package cannot read a directory of the user by naming an interpreter in it.
         let toolchain = [python.display().to_string()];
         assert_eq!(of_toolchain(&unread(&server), &toolchain), toolchain);
         assert!(of_toolchain(&unread(&server), &[]).is_empty());

@@ -394,7 +394,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
                 }
             }
             McpReport::Gone(failure) => return Err(words(&failure)),
-            // Definitions in a prompt do not move: the next start compares them.
+            // The definitions in the prompt stay. The next start compares them with the server's.
             McpReport::ToolsChanged => {
                 tracing::info!(
                     server = self.spec.server.name,

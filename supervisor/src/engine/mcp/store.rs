@@ -31,7 +31,7 @@ pub(super) fn make(store: &Path, identity: Option<Identity>) -> io::Result<PathB
     give(&root, identity)?;
     for (_, place) in HOME {
         match below(&root, Path::new(place), identity) {
-            // What the server put there is its own: it finds no home, and nobody else looks.
+            // The server itself put something else there, and has no such directory then.
             Ok(()) | Err(Errno::ELOOP | Errno::ENOTDIR | Errno::EACCES) => {}
             Err(error) => return Err(error.into()),
         }
@@ -103,7 +103,7 @@ mod tests {
             let after = fs::metadata(&target).unwrap();
             assert_eq!((before.uid(), before.gid()), (after.uid(), after.gid()), "{planted}");
             assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "{planted}");
-            // The control: a call that follows links reaches the target.
+            // Control: a call that follows links finds the target.
             fs::create_dir_all(store.join(planted).join("made")).unwrap();
             std::os::unix::fs::chown(store.join(planted), other().map(|other| other.uid), None).unwrap();
             assert!(target.join("made").exists(), "{planted}");

@@ -49,7 +49,7 @@ fn connection(
     let SessionOptions { provider: kind, base_url, model, .. } = options;
     let variable = kind.key_variable();
     if base_url.as_deref().and_then(socket_of).is_some() {
-        // The relay has the key: none is looked for here, and none is sent to it.
+        // The relay has the key, so that none is needed or sent.
         let connection = kind.connection(base_url.clone(), None, "the relay's key".to_owned());
         let chosen_by = model.chosen_by.clone();
         return Ok(Connection { recorder, chosen_by, timeouts: model.timeouts, ..connection });

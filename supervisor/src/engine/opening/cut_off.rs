@@ -22,7 +22,7 @@ pub(super) fn found(
     observer: &SnapshotTaker,
 ) -> BTreeMap<(AgentId, CallId), CutOff> {
     let open = open_changes(events);
-    // Of each call the effect that it would have now, and the effect of its reverse.
+    // For each call, its effect now and the effect of the call that would undo it.
     let asked: Vec<_> = open
         .iter()
         .flat_map(|(_, call)| [call.clone(), reverse(call).unwrap_or_else(|| call.clone())])
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(state(&one, None, true), Some(CutOff::CarriedOut));
         assert_eq!(state(&one, None, false), Some(CutOff::Otherwise));
         assert_eq!(state(&one, Some(&effect), true), None);
-        // A text that was deleted leaves nothing to go by.
+        // A deleted text cannot be found again.
         assert_eq!(state(&edit("1", ""), None, true), None);
         let write = ToolCall::WriteFile(WriteFile { path: "a".into(), content: "2".to_owned() });
         assert_eq!(state(&write, Some(&patch(Some("2"), "2")), false), Some(CutOff::CarriedOut));

@@ -59,7 +59,7 @@ impl<'a> Executions<'a> {
                     let steps = plan.plan.steps.as_slice();
                     let finished = ended.as_ref().map(CutOffExecution::finished).unwrap_or_default();
                     let kept = finished.iter().zip(steps).take_while(|(done, step)| done == step).count();
-                    // Those of an execution in another session are told with the start alone.
+                    // Only the start event reports steps that another session finished.
                     let kept = kept.max(usize::try_from(spawned.finished).unwrap_or(usize::MAX));
                     let done = (0..steps.len()).map(|at| at < kept).collect();
                     running = Some(CutOffExecution { agent: &spawned.agent, plan, done });
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(cut_off(&log), Some(0));
         let log = step(log, "1.1", 1, "completed");
         assert_eq!(cut_off(&log), Some(1));
-        // The steps of an execution that goes on are not told again.
+        // A continued execution does not report its earlier steps again.
         let log = ended(log, "1.1");
         assert_eq!(cut_off(&log), None);
         let log = executed(planned(log), "1.2");

@@ -180,7 +180,7 @@ pub(super) struct Jittered(pub(super) RetryPolicy);
 
 impl Backoff for Jittered {
     fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp> {
-        // A byte of a fresh random identifier is as good as any generator here.
+        // A byte of a new random id is random enough here.
         let [random, ..] = uuid::Uuid::new_v4().into_bytes();
         self.0.delay(tried, error, f64::from(random) / f64::from(u8::MAX))
     }

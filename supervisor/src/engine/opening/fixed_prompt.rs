@@ -28,7 +28,7 @@ pub(super) fn fix(
     }
     let new_context = cause.filter(|_| has_replies(earlier));
     match recorded.filter(|recorded| recorded.is(&today)) {
-        // Nothing was said in it: there is no other context.
+        // Without a reply there is no earlier context.
         Some(_) if new_context.is_none() => None,
         Some(recorded) => {
             Some(PromptFixed { system: None, tools: Vec::new(), same_as: Some(recorded.id), new_context })
@@ -94,7 +94,7 @@ fn new_context(
         return Some(NewContext::Server);
     }
     let recorded = recorded?;
-    // Whoever made it would speak to the model as this program does.
+    // Otherwise the author of an imported session could write the system prompt.
     if recorded.imported && !recorded.is(&config.prompt()) {
         return Some(NewContext::Imported);
     }

@@ -40,7 +40,7 @@ impl Logged {
         let FirstEvents { started, prompt, pinned } = events;
         let Resumed { past, cut_off, site } = resumed;
         let channels = Channels::new();
-        // The log of a session that goes on is locked by now: it is not deleted.
+        // The log of a continued session is locked by now and thus not deleted.
         let more = cut_off.into_iter().chain(pinned);
         let first = first_events(started, prompt, options, &setup.directories, more);
         let begin = SessionBegin { state, conversation: &site.conversation, secret, past };

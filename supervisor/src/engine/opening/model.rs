@@ -91,11 +91,11 @@ impl ModelOptions {
     fn asked_thinking(&self) -> Thinking {
         match (self.facts.thinking, self.thinking) {
             (_, Some(false)) => Thinking::Off,
-            // Newer models say nothing between tool calls but in their thinking, which they leave out unless it is asked for.
+            // Newer models write between tool calls only in their thinking, which they omit unless requested.
             (ThinkingKind::Adaptive, _) if self.facts.api_version == ApiVersion::V2026_10_21 => {
                 Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) }
             }
-            // Some of the older ones think only when they are told to.
+            // Some older models think only if requested.
             (ThinkingKind::Adaptive, _) => Thinking::Adaptive { display: None },
             // Half of the reply is left for the answer.
             (ThinkingKind::Budget, Some(true)) => Thinking::Budget { tokens: self.reply_tokens() / 2 },

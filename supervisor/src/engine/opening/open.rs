@@ -58,7 +58,7 @@ pub(crate) struct OpenedSession {
     places: Places,
     began: Instant,
     prompts: Vec<ServerPrompt>,
-    // Removed when the session is over, and not before.
+    // Held until the session is over, and removed then.
     _observer_temp: PrivateTemp,
     _setup: Arc<ProjectSandbox>,
 }

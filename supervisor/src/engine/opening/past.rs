@@ -179,7 +179,7 @@ impl Past {
                         show(UiEventKind::TextDelta { text });
                     }
                 }
-                // The end of a headless run is that of its turn.
+                // The result of a run without a front end ends its turn.
                 EventKind::Result(result) if runs.is_some() => {
                     runs = None;
                     show(logged(EventKind::TurnFinished(turn_of(result))));
@@ -190,7 +190,7 @@ impl Past {
                 show(logged(event.kind.clone()));
             }
         }
-        // A rewind of the conversation has taken back the end of an agent that began before it: that has ended all the same.
+        // An agent may have ended after the point to which the conversation was rewound. Its end is shown too.
         for event in self.needed.events.iter().filter(|_| self.shows) {
             if let EventKind::SubAgentResult(result) = &event.kind
                 && at_work.remove(&result.agent)
@@ -226,7 +226,7 @@ fn has_moved(from: &WirePath, to: &WirePath) -> bool {
 /// Returns the rewinds of files alone that were not undone: the files do not contain earlier changes any more. A rewind
 /// of the conversation is omitted, since it has removed the calls as well.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
-    // An undoing is of the last one before it in the log; what it brings back stands behind it here.
+    // Sorted by id, since undoing concerns the previous rewind in the log.
     let mut rewinds: Vec<_> = standing.iter().filter_map(|event| Some((event.id, event.rewind()?))).collect();
     rewinds.sort_by_key(|(id, _)| *id);
     let mut left = Vec::new();

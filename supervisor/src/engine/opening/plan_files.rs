@@ -90,7 +90,7 @@ impl PlanFiles {
         let path = plan.path.as_path().to_owned();
         let about = AgentCall { agent: agent.clone(), call: plan.call };
         lock(&self.known).plans.insert(about, (path.clone(), plan.digest.clone()));
-        // One from before keeps its record until it is executed.
+        // A plan from before the session keeps its record until it is executed.
         if plan.author != PlanAuthor::Earlier {
             self.write(&path, &self.new_record(plan.digest.clone()));
         }
@@ -105,7 +105,7 @@ impl PlanFiles {
     fn becomes(&self, agent: &AgentId, call: CallId, change: impl FnOnce(PlanRecord) -> PlanRecord) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
-        // Of other bytes nothing holds that a record says.
+        // The record of other bytes does not apply.
         let before = record_of(&path).filter(|record| record.digest == digest);
         let before = before.unwrap_or_else(|| self.new_record(digest));
         self.write(&path, &change(before));
@@ -194,7 +194,7 @@ impl ToolServer for PlanFiles {
                 return std::future::ready(Err("this tool is not available here".to_owned())).boxed();
             }
         };
-        // Nobody is asked about what could not begin.
+        // The user is not asked about a plan that could not be executed.
         if self.depth == 0 {
             return std::future::ready(Err(NO_EXECUTOR.to_owned())).boxed();
         }
@@ -248,7 +248,7 @@ fn ended(record: PlanRecord, result: &SubAgentResult) -> PlanRecord {
             record.broke_off(one_line(&cause))
         }
     };
-    // One that never started has no steps to tell of.
+    // An executor that never started reports no steps.
     if plan.is_empty() {
         return record;
     }

@@ -27,7 +27,7 @@ pub(crate) fn relay_settings(
     keys: &TakenKeys,
     directories: &Directories,
 ) -> Result<Settings, Refusal> {
-    // The settings of no project: the root has none that is trusted.
+    // Without settings of a project: the root directory has no trusted ones.
     let sources = Sources::read(directories, Path::new("/")).map_err(Refusal::usage)?;
     let of = |kind: Option<ProviderKind>| {
         let provider = kind.map(|kind| Value::Text(kind.as_str().to_owned()));

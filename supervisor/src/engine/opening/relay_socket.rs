@@ -49,7 +49,7 @@ fn widest(setup: &ProjectSandbox) -> Rights {
 /// Lets a confined process try to reach the socket. Returns the path without links, because links may change later.
 pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let socket = placed(setup, socket)?;
-    // Otherwise the attempt would show nothing.
+    // If nobody listened, a failed attempt would prove nothing.
     StdStream::connect(&socket).map_err(|error| RelaySocketError::Silent(socket.clone(), error))?;
     let probe = Probe::Connect { path: (&socket).into() };
     let confinement = setup.confinement(widest(setup));
@@ -61,12 +61,12 @@ pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathB
 /// Returns the socket if the attempt shows that no agent reaches it.
 fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySocketError> {
     match outcome {
-        // Outside it is a socket: where it is none inside, something covers it.
+        // Outside the sandbox this is a socket. If it is none inside, the sandbox hides it.
         Some(
             Outcome::Refused { errno: libc::EACCES | libc::EPERM | libc::ENOENT, .. }
             | Outcome::Untried { .. },
         ) => Ok(socket),
-        // Any other error is one of the other end: the kernel let the attempt through.
+        // Any other error comes from the other end, so that the kernel permitted the attempt.
         Some(Outcome::Done | Outcome::Refused { .. }) => Err(RelaySocketError::Reached(socket)),
         None => Err(RelaySocketError::Untried("no answer".to_owned())),
     }
@@ -97,7 +97,7 @@ fn placed(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketE
     let project = setup.policy.project.as_path();
     let mut roots =
         rights.write.iter().map(ipc::path::WirePath::as_path).chain([project, setup.temps.path()]);
-    // A link that an agent may change leads wherever it wants.
+    // An agent could redirect a link that it may change.
     match roots.find(|root| found.starts_with(root) || named.starts_with(root)) {
         Some(root) => Err(RelaySocketError::Writable { socket: found.clone(), root: root.to_owned() }),
         None => Ok(found),

@@ -132,7 +132,7 @@ mod tests {
         let plan = Plan { rights: Some(rights), ..Plan::default() };
         let shown = places_to_create(&plan, &project).unwrap();
         assert_eq!(shown.len(), 2);
-        // An execution that goes on finds what it made before.
+        // A continued execution finds the directories that it created before.
         fs::write(project.join("src/a"), "").unwrap();
         assert_eq!(places_as_approved(&plan, &project, &shown).unwrap(), shown);
         let gone = places_as_approved(&plan, &project, &shown[..1]).unwrap_err();

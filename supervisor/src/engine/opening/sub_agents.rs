@@ -180,7 +180,7 @@ pub(super) fn served(
 /// Returns a sub-agent's limits: the lower ones of its parent's request and its role.
 fn limits(max_steps: Option<u32>, part: Option<Part>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
     let of_role = role.and_then(|role| role.max_steps);
-    // Nobody watches a sub-agent.
+    // A sub-agent needs a limit, since no user watches it.
     let usual = part.is_none().then_some(USUAL_STEPS);
     RunLimits {
         max_steps: max_steps.into_iter().chain(of_role).min().or(usual),

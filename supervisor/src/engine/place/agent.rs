@@ -25,7 +25,7 @@ impl ProjectSandbox {
         let rights = rights.normalised();
         let confinement = self.confinement_of_sub_agent(rights.clone(), path.clone());
         let first = self.standing();
-        // Nobody is asked for it, so that what is beyond its rights is denied.
+        // The user is not asked about a sub-agent's calls: those beyond its access are denied.
         let standing = StandingRights::new(rights, first.project, Some(path), ApprovalMode::Deny);
         let standing =
             StandingRights { caches: first.caches, machine: first.machine, is_fixed: true, ..standing };

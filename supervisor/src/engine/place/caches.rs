@@ -39,7 +39,7 @@ impl CachesRoot {
         temps: &Temps,
     ) -> Result<Option<Self>, SetupError> {
         let CachesWanted { mode, caches, project, foreign } = wanted;
-        // An agent that may not change the project has nothing to build.
+        // Without write access to the project, nothing is built.
         if caches == Caches::OutliveIt && mode.comes_to_be_written() && !foreign {
             match make_caches(&directories.cache, project) {
                 Ok(place) => return Ok(Some(Self::Lasting(place))),
@@ -59,7 +59,7 @@ impl CachesRoot {
         let place = place.or_else(|_| temps.beside("caches"))?;
         let root = PrivateTemp::create_in(&place, &directories.locks())?;
         if foreign {
-            // Who works in a place below enters the directory, and changes nothing in it.
+            // Workers of another user may enter the directory, but change nothing in it.
             fs::set_permissions(root.path(), Permissions::from_mode(0o711))?;
         }
         Ok(Some(Self::OfSession(root)))

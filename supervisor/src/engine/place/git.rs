@@ -39,7 +39,7 @@ impl ReadingGit {
     }
 
     fn launch(&self, launch: Launch) -> io::Result<Launched> {
-        // Whoever calls may be a runtime's own thread, which must not wait for its own channels.
+        // On a thread of its own, since a thread of the runtime must not wait for the runtime.
         let spawn = || self.spawner.spawn_and_wait(launch);
         let launched = thread::scope(|scope| scope.spawn(spawn).join());
         launched.map_err(|_| io::ErrorKind::Other)?.map_err(io::Error::other)

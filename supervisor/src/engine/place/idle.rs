@@ -13,7 +13,7 @@ pub(crate) fn idle_flags(effective: &Effective, project: &Path) -> Vec<String> {
     notes.extend(by_flag(effective.env()).filter_map(|setting| unset(setting, is_set)));
     let reaches = by_flag(effective.elements("rights.reach")).next().is_some();
     if reaches && effective.net().is_off() {
-        // Where somebody keeps it off, the flag may not help.
+        // If a setting turns the network off, the flag may not help.
         let hint = if effective.is_set("rights.net") { "" } else { "\n  hint: --net on" };
         notes.push(format!("--reach has no effect while the network is off{hint}"));
     }

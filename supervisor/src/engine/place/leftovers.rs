@@ -78,7 +78,7 @@ fn ask_about(
             "Did you change this file? [m] mine, keep it  [r] restore the earlier state  [q] quit: "
         )?;
         out.flush()?;
-        // What was typed before the question stood there is no answer to it.
+        // Input that was typed before the question is discarded.
         tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer)?;

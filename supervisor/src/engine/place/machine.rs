@@ -63,7 +63,7 @@ impl User {
         let io_uring = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
         let machine = machine.with_io_uring(io_uring.as_deref());
         let machine = machine.with_variables(std::env::vars_os().map(|(name, _)| name));
-        // Of another user's powers this process says nothing.
+        // This process's capabilities are not those of another user.
         match self {
             Self::Capless(identity) if identity.uid != geteuid().as_raw() => machine,
             _ => machine.with_powers(&fs::read_to_string("/proc/self/status").unwrap_or_default()),
@@ -74,7 +74,7 @@ impl User {
         match self {
             Self::Myself => {
                 let mode = AccessFlags::from_bits_truncate(wanted.cast_signed());
-                // That a mount is read-only is a matter of its own.
+                // Read-only mounts are considered separately.
                 let asked = faccessat(AT_FDCWD, path, mode, AtFlags::AT_EACCESS);
                 matches!(asked, Ok(()) | Err(nix::errno::Errno::EROFS))
             }

@@ -24,8 +24,8 @@ impl PrivateProject {
         let wanted = ConfinementOptions { caches: Caches::EndWithIt, ..wanted };
         let directory = private_directory("bailiwick-");
         let directory = directory.map_err(|error| TempError::of_parent(error.kind().into()))?;
-        // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
-        // its neighbours in the system's temporary directory, which may be thousands.
+        // The project's caches must not stay. Bailiwick's cache directory stays where it is: beside the project, hiding
+        // it would take a rule for each of thousands of neighbours in the system's temporary directory.
         let directories = Directories::of_process()?;
         let sandbox =
             ProjectSandbox::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;

@@ -103,7 +103,7 @@ impl PlaceScope {
         let caches = CachesRoot::make(caches, directories, temps)?;
         let cache = std::fs::canonicalize(&directories.cache);
         let in_cache = |path: &&Path| cache.as_ref().is_ok_and(|cache| path.starts_with(cache));
-        // Each worker is given its own temp back.
+        // Each worker can access its own temp directory.
         let hidden = hidden.around_own(caches.as_ref().map(CachesRoot::path).filter(in_cache), temps.path());
         let given = write_roots(&project, &wanted.write, caches.as_ref().map(CachesRoot::path))?;
         let sockets = sockets(&project, &wanted.sockets, &hidden.0)?;
@@ -144,7 +144,7 @@ impl PlaceScope {
     /// `kept`, and the git directories of other worktrees.
     pub(super) fn protected(&self, watch: Option<&Watch>) -> io::Result<Vec<WirePath>> {
         let existing = watch.map(Watch::existing).transpose()?.unwrap_or_default();
-        // Named whether or not anything is watched yet: an agent may be given the right to write here later.
+        // Included even if nothing is watched yet, since an agent may get write access later.
         let kept = self.kept.iter().map(|path| self.project.join(path));
         let kept: Vec<_> = kept.filter(|path| is_solid(path)).collect();
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
@@ -189,7 +189,7 @@ impl PlaceScope {
         temp: &Path,
     ) -> (Policy, Option<CachesRoot>) {
         let mut hidden = self.hidden.0;
-        // Once here, and not whenever rights are made of it.
+        // Sorted once, and not for each access that is derived from the policy.
         hidden.sort();
         let policy = Policy {
             project: self.project.into(),
@@ -223,7 +223,7 @@ fn resolve(
     hide: &[NamedPath],
 ) -> Result<(PathBuf, HiddenPaths), SetupError> {
     let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-    // What the user hides may well lie inside the project; what is hidden by default must not.
+    // Paths that the user hides may be in the project; paths that are hidden by default may not.
     let defaults = HiddenPaths::new(host, &directories.own(), &canonical);
     let roots: Vec<PathBuf> = defaults.0.iter().map(|path| path.as_path().to_owned()).collect();
     let project = open_project(directory, host, &roots).map_err(|error| match error {

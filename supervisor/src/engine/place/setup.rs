@@ -76,7 +76,7 @@ impl ProjectSandbox {
             warn_of_unwritable(&scope.project, identity);
         }
         let mut watch = scope.watch(mode, &directories, wanted.allow_degraded);
-        // What is restored is protected like everything that was there.
+        // First, so that restored files are protected like existing ones.
         watch.as_ref().map_or(Ok(()), |watch| settle(watch, wanted.leftovers))?;
         if let Some(watch) = &mut watch {
             let git = reading_git(scope.reading(wanted), wanted, &programs, identity)?;

@@ -26,7 +26,7 @@ fn unwritable(project: &Path, identity: Option<Identity>) -> Option<String> {
     let meta = project.metadata().ok()?;
     let own = Identity { uid: geteuid().as_raw(), gid: getegid().as_raw() };
     let worker = identity.unwrap_or(own);
-    // Workers have no capability, and who has one of its groups is not known here: a group that may write is taken for one.
+    // Workers have no capability. As their groups are unknown here, a group that may write is taken for one of them.
     let may = match () {
         () if meta.uid() == worker.uid => meta.mode() & 0o200,
         () => meta.mode() & 0o022,

@@ -126,7 +126,7 @@ fn relay(effective: &Effective) -> Option<NamedPath> {
 fn named(elements: &[Element]) -> Vec<NamedPath> {
     let home = home(None).and_then(|home| std::fs::canonicalize(home).ok());
     let path = |element: &Element| match element.origin {
-        // A shell has had its say already.
+        // The shell has expanded `~` already.
         ConfigOrigin::Flag(_) => PathBuf::from(element.first()),
         _ => at_home(element.first(), home.as_deref()),
     };

@@ -115,7 +115,7 @@ fn of_page(page: Page) -> String {
     if is_partial {
         facts.push("the page is larger than 2 MiB, and the rest was not read".to_owned());
     }
-    // Escaped in the guest already, unless that lies: then the text grows here.
+    // An honest guest has escaped the text already, so that this changes nothing.
     let mut text = harmless(&text);
     text.truncate(text.floor_char_boundary(MAX_TEXT));
     let text = if text.trim().is_empty() { "(the page has no text)" } else { &text };

@@ -66,7 +66,7 @@ impl Preparations {
         loop {
             match self.rendering.join_next().await {
                 Some(Ok(input)) => return input,
-                // Nothing in it can be cancelled or panic: what can is a task within.
+                // Not expected: the parts that can panic are tasks of their own.
                 Some(Err(error)) => tracing::error!(%error, "a preparation is lost"),
                 None => return std::future::pending().await,
             }

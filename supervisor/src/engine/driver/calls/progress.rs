@@ -80,7 +80,7 @@ fn of(input: &Input) -> Concerns {
         | Input::CallLost { call, .. }
         | Input::Prepared { call, .. }
         | Input::NotPrepared { call, .. } => Concerns::One(*call),
-        // Whatever the user does, and a change of rights that waited for a worker.
+        // Actions of the user and changes of access may end any call.
         Input::Op(_)
         | Input::TimeUp
         | Input::Broken { .. }
@@ -123,7 +123,7 @@ impl Output {
     fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);
-        // What is too long for the end by itself leaves nothing of what came before.
+        // Bytes that fill the tail alone replace all earlier ones in it.
         let kept = &rest[rest.len().saturating_sub(self.half)..];
         let overflow = (self.tail.len() + kept.len()).saturating_sub(self.half);
         self.tail.drain(..overflow);

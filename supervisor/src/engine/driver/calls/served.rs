@@ -217,7 +217,7 @@ impl ServedCalls {
         let fetching = boundary.fetch(order, cancelled);
         let fetched = tokio::spawn(async move {
             let (outcome, host) = pages::outcome(&fetch, fetching.await);
-            // Nobody counts any more if the session is over.
+            // An error means that the session is over.
             let _ = uses.send(host);
             outcome
         });

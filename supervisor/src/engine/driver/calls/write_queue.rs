@@ -141,7 +141,7 @@ impl WriteQueue {
         let looks = shared.written.as_mut().is_some_and(|files| files.before_a_write(sink.agent(), &roots));
         let is_watched = match held {
             Held::Run(_) => shared.tripwire.as_mut().is_none_or(TripwireWatch::may_begin),
-            // A one-shot watches by itself.
+            // A one-shot worker has a tripwire of its own.
             Held::CarryOut(..) => true,
         };
         Ok(!looks && is_watched && !shared.log.is_full())

@@ -59,7 +59,7 @@ impl InstructionsLook {
             Self::Instructions => read(INSTRUCTIONS.into()),
             Self::Fallback => read(FALLBACK.into()),
             Self::Nested => {
-                // A file without a line says nothing.
+                // Only files with a non-blank line match.
                 let glob = Some(format!("**/*/{INSTRUCTIONS}"));
                 ToolCall::SearchFiles(SearchFiles {
                     pattern: r"\S".to_owned(),
@@ -120,7 +120,7 @@ impl InstructionsLooking {
         }
         let look = &self.looks[usize::from(at)];
         let source = look.source();
-        // What was seen above the project is there, also where the sandbox has another directory in its place.
+        // A file above the project exists, even if the sandbox hides it and the worker does not find it.
         let is_there = matches!(look, InstructionsLook::Above(_));
         let text = match outcome {
             CallOutcome::Done(ToolOutput::File(file)) => {
@@ -185,7 +185,7 @@ fn told_from_above(look: &InstructionsLook, text: &str) -> String {
 }
 
 fn nested(matches: &str) -> Option<String> {
-    // The worker's word: a line that names no such file is no directory's.
+    // The worker may send anything: only lines about such a file count.
     let is_one = |path: &&str| path.ends_with("/AGENTS.md");
     let paths: BTreeSet<_> = matches.lines().filter_map(|line| Some(split(line)?.0)).filter(is_one).collect();
     if paths.is_empty() {
@@ -204,7 +204,7 @@ fn skills(matches: &str) -> Option<String> {
     let mut skills: BTreeMap<&str, (Option<&str>, Option<&str>)> = BTreeMap::new();
     for (path, text) in matches.lines().filter_map(split) {
         let skill = skills.entry(path).or_default();
-        // The head of a file comes first: what stands further down is the skill's own text.
+        // The first match is in the head of the file; later ones are in its text.
         match text.split_once(':').map(|(field, value)| (field, value.trim())) {
             Some(("name", name)) if skill.0.is_none() => skill.0 = Some(name),
             Some(("description", description)) if skill.1.is_none() => skill.1 = Some(description),
@@ -242,7 +242,7 @@ fn more(all: usize) -> String {
 
 /// Splits a line of a search, `path:line:text`, into path and text.
 fn split(line: &str) -> Option<(&str, &str)> {
-    // A path may have colons: the number is the first part between two that is one.
+    // As a path may have colons, the line number is the first part that is a number.
     let mut from = 0;
     while let Some(at) = line.get(from..)?.find(':').map(|at| from + at) {
         let rest = line.get(at + 1..)?;

@@ -137,7 +137,7 @@ impl OwnCalls {
         match call {
             OwnCall::FileNames(count) => return self.file_names.lose(count, reason),
             OwnCall::Branch(_) => self.branch.forget(),
-            // A start without instructions is decided for all of its calls at once.
+            // `worker_ended` handles all calls of the search at once.
             OwnCall::Instructions(_) => {}
         }
         None

@@ -79,7 +79,7 @@ mod tests {
             CallOrigin::Own(OwnCall::Branch(u32::MAX)),
         ];
         assert_eq!(origins.map(|origin| CallOrigin::of(origin.id())), origins.map(Some));
-        // The scripted workers of the tests tell our calls from the model's by this bit.
+        // The scripted workers of tests use this bit to recognise the supervisor's own calls.
         let own = origins.map(|origin| origin.id().0 & OWN != 0);
         assert_eq!(own, [false, false, false, true, true, true, true, true, true]);
     }

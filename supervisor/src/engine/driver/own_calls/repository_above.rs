@@ -20,11 +20,11 @@ pub(super) fn instructions_above(project: &Path) -> Vec<WirePath> {
     let mut files: Vec<_> = above
         .filter(|directory| is_own(directory))
         .map(|directory| directory.join(INSTRUCTIONS))
-        // A file that cannot be looked at is told of by the worker.
+        // The worker reports a file that it cannot read.
         .filter(|file| {
             file.symlink_metadata().is_ok_and(|about| about.uid() == own) && (is_own(file) || !file.exists())
         })
-        // A link out of the repository is the repository's word on what a person's files say.
+        // A repository must not pass off other files of the user as instructions, by a link to them.
         .filter(|file| file.canonicalize().map_or(true, |end| end.starts_with(root)))
         .map(|file| WirePath::from(file.as_path()))
         .collect();
@@ -65,9 +65,9 @@ mod tests {
         assert_eq!(instructions_above(&root), []);
         fs::remove_file(root.join("packages/AGENTS.md")).unwrap();
         assert_eq!(instructions_above(&project), expected[..1]);
-        // A file of somebody else does not count.
+        // A file of another user does not count.
         fs::remove_file(root.join("AGENTS.md")).unwrap();
-        // Nor does a link of one's own that leads out of the repository.
+        // Nor does the user's own link that leads out of the repository.
         for end in [Path::new("/etc/hostname"), &outside.path().join("AGENTS.md")] {
             symlink(end, root.join("AGENTS.md")).unwrap();
             assert_eq!(instructions_above(&project), []);

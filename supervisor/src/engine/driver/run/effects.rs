@@ -45,7 +45,7 @@ impl AgentRun {
             Effect::CarryOut { call, effect, grant } => {
                 self.dispatch(shared, call, Held::CarryOut(effect, grant))?;
             }
-            // A worker that prepares changes nothing, and waits for nothing.
+            // A preparation changes no files, so that it need not wait.
             Effect::Prepare { call, tool } => {
                 self.calls.prepare(call, tool.clone());
                 self.worker.call(call, Work::Prepare(tool));
@@ -168,7 +168,7 @@ impl AgentRun {
             CallPlace::Held => true,
             CallPlace::Dispatched => self.worker.cancel(call) == Cancelled::BeforeItWasSent,
         };
-        // Nothing happens where the call started no sub-agent.
+        // The order has no effect if the call started no sub-agent.
         shared.orders.push_back(TreeOrder::End { parent: self.id().clone(), call });
         is_unsent.then_some(Input::CallFinished { call, outcome: CallOutcome::Cancelled, duration_ms: 0 })
     }
@@ -180,7 +180,7 @@ impl AgentRun {
         flushed: Result<(), LogError>,
         after: After,
     ) -> Result<(), SessionError> {
-        // Another run may have found out first.
+        // Another run may have reported the full disk already.
         if let Err(error) = flushed
             && !shared.log.is_full()
             && !shared.log.take_back(&error)?
@@ -199,7 +199,7 @@ impl AgentRun {
                     shared.order_start(self.sink.agent(), call, agent);
                 }
             }
-            // An effect whose task is gone needs no leave.
+            // An error means that the effect's task has ended.
             After::GoOn(logged) => drop(logged.send(())),
         }
         Ok(())

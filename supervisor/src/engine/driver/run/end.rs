@@ -33,7 +33,7 @@ impl AgentRun {
         };
         let message = error.told();
         let told = || self.feed(shared, Input::Broken { reason, message: message.clone() });
-        // The agent may be what panicked, and may do so again.
+        // The agent's core may have panicked, and may do so again.
         let told = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| Err(panicked(&*panic)));
         if matches!(error, SessionError::Panicked(_)) && !self.is_over() {
             self.account.break_off(reason, message);
@@ -69,7 +69,7 @@ impl AgentRun {
             let happened = self.next_left().await;
             self.on(shared, happened)?;
             if shared.log.is_full() {
-                // Nobody waits for space any more.
+                // The session does not pause any more.
                 shared.log.write_held()?;
                 shared.log.sync()?;
                 self.go_on(shared)?;
@@ -130,7 +130,7 @@ impl AgentRun {
         if let Some(place) = self.place.take() {
             drop(tokio::task::spawn_blocking(move || drop(place)));
         }
-        // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
+        // Files that its file tools changed are known without a snapshot, even if git ignores them.
         let files = self.calls.changed().union(&written.files).cloned().collect();
         let (denials, denied) = self.sink.take_denials();
         SubAgentResult {

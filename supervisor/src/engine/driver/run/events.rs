@@ -216,7 +216,7 @@ impl AgentRun {
                 self.record(shared, EventKind::HostsUsed { generation, uses })?;
             }
             WorkerEvent::Prepared { call, part } => self.calls.take_part(call, part),
-            // Comes for no call that is asked for here: the table of phases saw to it.
+            // The worker connection rejects output that does not fit the call.
             WorkerEvent::Output { .. } => {}
         }
         Ok(None)
@@ -314,7 +314,7 @@ impl AgentRun {
                 let starts = matches!(kind, EventKind::WorkerStarted(_));
                 self.record(shared, kind)?;
                 if starts {
-                    // The next thing is the effect: that it was approved survives whatever it does.
+                    // The effect follows, so the approval has to be on the disk first.
                     self.flushes.push(shared.flush(), After::GoOn(logged));
                 } else {
                     let _ = logged.send(());

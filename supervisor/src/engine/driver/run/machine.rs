@@ -160,11 +160,11 @@ impl AgentRun {
 
     /// Waits for the next occurrence. Cancel safe.
     pub(in crate::engine::driver) async fn next(&mut self) -> Occurrence {
-        // The next worker is not there before what ran beside the old one is gone.
+        // The next worker starts after all processes beside the old one have ended.
         let worker_may_change = !self.worker.is_held_back(self.calls.any_one_shot_ends());
         let generation = self.worker.generation();
         tokio::select! {
-            // A stream never starves the rest: it is polled last.
+            // The model's stream is polled last, so that it does not starve the others.
             biased;
             timer = self.timers.next() => Occurrence::Timer(timer),
             () = self.own_calls.is_late() => Occurrence::NoInstructions,
@@ -188,7 +188,7 @@ impl AgentRun {
         }
         self.guests.record_all(shared, &mut self.sink, &self.worker)?;
         let input = match happened {
-            // Taken above.
+            // Handled above.
             Occurrence::Guest(_) => None,
             Occurrence::Timer(timer) => Some(Input::Timer(timer)),
             Occurrence::NoInstructions => {

@@ -64,7 +64,7 @@ impl Agents {
     pub(super) fn start_planner(&mut self, shared: &mut Shared, text: String) -> Result<(), SessionError> {
         match planner(text, &self.runs, |ceiling| self.tree.planning(ceiling)) {
             Ok(agent) => {
-                // Where nobody works it is a turn of its own, with the limits of one.
+                // If no agent is busy, the planner begins a turn, with the limits of one.
                 if !self.runs.any_is_busy() {
                     shared.begin_turn(&AgentId::root());
                 }
@@ -229,7 +229,7 @@ impl Agents {
         let Some(at) = self.runs.position(id) else { return Ok(()) };
         self.runs.guarded(shared, at, |run, shared| {
             run.feed(shared, Input::Op(Op::Act(AgentAction::Interrupt)))?;
-            // One that is just starting may have nothing yet that could be interrupted.
+            // A sub-agent that is starting may have nothing to interrupt.
             if run.is_over() { Ok(()) } else { run.feed(shared, Input::Op(Op::Act(AgentAction::Quit))) }
         })
     }
@@ -273,7 +273,7 @@ impl Agents {
         let Some(at) = self.runs.position(&child.parent) else { return Ok(()) };
         let input = match child.call {
             Some(call) => Input::AgentFinished { call, report: Box::new(report) },
-            // The user started it: its parent hears of it with the user's next message.
+            // If the user started it, the report is context for the user's next message.
             None => {
                 Input::Context(vec![ContextItem { source: "plan".to_owned(), text: account_of(&report) }])
             }

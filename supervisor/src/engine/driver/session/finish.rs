@@ -31,13 +31,13 @@ pub(super) async fn finish(
         changes.into_iter().try_for_each(|changed| runs.record(shared, EventKind::FilesChanged(changed)))?;
     }
     let changes = shared.changes.take();
-    // The patch was asked for, and the run has done its work: what is wrong with the base is waited for.
+    // A successful run with a patch waits for the base snapshot, and reports its error.
     let is_due = end.reason == EndReason::Done && changes.as_ref().is_some_and(ChangeTracker::writes_patch);
     if let Some(tracker) = changes
         && let Err(error) = take_changes(shared, runs, tracker, is_due).await?
         && is_due
     {
-        // The patch was asked for and is missing: no script may take that for success.
+        // Scripts must not take a run without its patch for a success.
         end.reason = EndReason::Internal;
         end.message = Some(error);
     }

@@ -211,7 +211,7 @@ impl Session {
                 Some(run) => self.request(run, Request::Answer { id, answer, for_us }),
                 None => self.log_untaken(agent, &UserActionKind::Answer { id, answer }),
             },
-            // It goes on by now.
+            // The session has continued by now.
             (UserActionKind::RetryLog, _) => Ok(()),
             (UserActionKind::Plan { text }, _) => self.agents.start_planner(&mut self.shared, text),
             (UserActionKind::Rewind { target, files, digest }, _) => self.begin_rewind(target, files, digest),
@@ -248,7 +248,7 @@ impl Session {
             && takes_away(&action, first.agent().standing().mode)
         {
             self.request(0, Request::Act(action.clone()))?;
-            // It has its rights from those above it, and has lost them by now.
+            // A sub-agent has its access from the first agent, and has lost it by now.
             if !named.is_top_level() {
                 return Ok(());
             }
@@ -329,7 +329,7 @@ impl Session {
     /// Ends every run because of an error outside the conversations.
     fn break_off(&mut self, error: SessionError) -> Result<(), SessionError> {
         match error {
-            // Without a base there is nothing to compare with.
+            // Without a base snapshot, no change set can be taken.
             SessionError::Changes(_) => self.shared.changes = None,
             SessionError::Tripwire(_) => self.shared.tripwire = None,
             SessionError::Panicked(_) => {}

@@ -127,7 +127,7 @@ impl Placed {
     /// waited.
     pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStartedAgent> {
         let Self(mut wanted) = self;
-        // Between its approval and now the user may have taken back what its plan was given.
+        // The user may have withdrawn the plan's access since the approval.
         if let (Purpose::Executor(_), Some(planner)) = (&wanted.agent.purpose, parent)
             && let Some(planning) = planner.planning()
             && let Err(why) = planning.ceiling.still_allows_plan(&wanted.agent.rights)

@@ -14,7 +14,7 @@ pub(super) async fn pause(
     runs: &mut Runs,
     actions: &mut UserActions,
 ) -> Result<(), SessionError> {
-    // Going on may fill the disk again.
+    // Continuing may fill the disk again.
     while shared.log.is_full() {
         let mut asked = true;
         while let Err(error) = shared.log.write_held() {

@@ -94,13 +94,13 @@ pub(super) fn told(rewound: &Rewound) -> String {
         (false, _) => "The user undid the last rewind.".to_owned(),
     };
     if !files.is_empty() {
-        // A name is nobody's sentence, whatever it has in it.
+        // Escaped, so that a file name cannot pass for other text.
         let name = |file: &ChangedFile| format!("{:?}", file.path.to_string());
         let named: Vec<_> = files.iter().take(MOST_TOLD).map(name).collect();
         let more = files.len().saturating_sub(MOST_TOLD);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         let named = named.join(", ");
-        // A String takes every write.
+        // Writing to a String does not fail.
         let _ = write!(
             text,
             " These files differ from what you read: {named}{more}. Read a file again before you edit it."

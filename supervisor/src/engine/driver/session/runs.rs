@@ -173,7 +173,7 @@ impl Runs {
         if let Some(at) = self.position(&look.after.agent) {
             return self.request(shared, at, Request::TakeLook(look));
         }
-        // The agent of the call is gone, and what the call changed is logged all the same.
+        // The agent of the call is gone, but its changes are logged.
         let GuardLook { after, beside, report } = look;
         let found = events(Some(after.call), &beside, report);
         found.into_iter().try_for_each(|event| self.record_for(shared, &after.agent, event))
@@ -192,7 +192,7 @@ impl Runs {
     /// Ends all workers, and then logs their last events.
     pub(super) async fn wind_up(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for run in &mut self.runs {
-            // All of them begin to end before one is waited for.
+            // All workers begin to end before one is awaited.
             run.worker_mut().abandon();
         }
         for run in &mut self.runs {
@@ -205,7 +205,7 @@ impl Runs {
 
     /// Returns the end of the first run, with the totals of all agents; `None` if no run at the top level has ended.
     pub(super) fn take_end(&mut self, shared: &mut Shared) -> Option<RunEnd> {
-        // What sub-agents spent is in what the budget has of them, also where they are cut off with everything else.
+        // The budget has the spending of sub-agents, also of those that were broken off.
         let top_level = self.runs.iter_mut().filter(|run| run.id().is_top_level());
         let mut ends = top_level.filter_map(AgentRun::take_end);
         let mut first = ends.next()?;

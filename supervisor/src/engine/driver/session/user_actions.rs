@@ -75,7 +75,7 @@ impl UserActions {
     /// Waits while the session is paused, and delays actions that do not end the pause.
     pub(super) async fn wait_paused(&mut self) -> Woken {
         let Some(arriving) = &mut self.arriving else {
-            // Nobody could be told.
+            // Without a front end, nobody could make space.
             return Woken::Ends;
         };
         tokio::select! {

@@ -57,7 +57,7 @@ fn the_time_of_the_file_says_which_of_several_calls_it_was() {
         play.command(2, 5 * SECOND, 7 * SECOND);
         assert_eq!(calls(&play.tell(10 * SECOND, vec![(added(), Some(at * SECOND))])), [by], "{at}");
     }
-    // What is gone has no time, and a time of another clock says nothing.
+    // A deleted file has no timestamp, and one of another clock is ignored.
     for at in [None, Some(1000 * SECOND), Some(SECOND / 10)] {
         let mut play = Play::new();
         play.tell(4 * SECOND, vec![]);
@@ -139,7 +139,7 @@ fn after_a_run_that_was_cut_off_nobody_is_blamed() {
     let added = || vec![(change(ChangeKind::Added, None, "x\n"), Some(SECOND))];
     let seen = LookChanges { asked_ns: SECOND, changes: added(), after_cut: true, ..LookChanges::default() };
     assert!(play.0.tell(seen, Ignored::default()).unwrap().cut_off);
-    // From then on this process knows what ran.
+    // From then on this process knows the calls that ran.
     let seen =
         LookChanges { asked_ns: 2 * SECOND, changes: added(), after_cut: true, ..LookChanges::default() };
     assert!(!play.0.tell(seen, Ignored::default()).unwrap().cut_off);

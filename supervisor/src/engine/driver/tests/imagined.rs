@@ -108,7 +108,7 @@ impl Boundary for Imagined {
         let commands = Commands { agent: order.agent.clone(), writing, clashes };
         Box::pin(async move {
             let cancelled = async move {
-                // A sender that is gone cancels nothing.
+                // A dropped sender cancels nothing.
                 if cancelled.await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -182,7 +182,7 @@ async fn live(
             order = orders.recv() => match order {
                 None | Some(Order::Kill) => break WorkerEnd::Signalled { signal: libc::SIGTERM },
                 Some(Order::Cancel(call)) => {
-                    // An answer that is on its way may be faster than the cancelling.
+                    // An answer may arrive before the cancellation.
                     answers.push(after(dice.moment(), call, Some(CallOutcome::Cancelled)));
                 }
                 Some(Order::Commit(call)) => {

@@ -16,7 +16,7 @@ const INTERLEAVINGS: u64 = 1000;
 
 fn script(agent: u32) -> Vec<Reply> {
     let reads = |step: u32| match (agent, step) {
-        // The worker of the second dies of this.
+        // This ends the second agent's worker.
         (2, 1) => vec![POISON.to_owned()],
         (_, step) => (0..=step).map(|file| format!("{agent}-{step}-{file}.rs")).collect(),
     };
@@ -58,7 +58,7 @@ async fn trio(seed: u64) -> ([Vec<String>; 3], Ended) {
     let models = [1, 2, 3].map(|agent| Scripted::new(script(agent), dice.below(u64::MAX)));
     let runs = [1, 2, 3].map(|agent| run(&boundary, &id(agent), &models[agent as usize - 1], Turns::One));
     let stage = Stage::open(runs.into(), None);
-    // In any order, and while workers start or not.
+    // In any order, during the start of workers and later.
     let mut order = vec![1, 2, 3];
     while !order.is_empty() {
         let next = usize::try_from(dice.below(order.len() as u64)).unwrap();
@@ -82,17 +82,17 @@ async fn agents_of_one_session_do_not_notice_each_other() {
         let (requests, ended) = trio(seed).await;
         assert_eq!(ended.end.reason, EndReason::Done, "seed {seed}");
         assert!(ended.log.is_intact(), "seed {seed}: {:?}", ended.log.faults);
-        // The first, and the one whose worker crashes.
+        // The first agent, and the one whose worker crashes.
         for (agent, (requests, alone)) in (1..).zip(requests.iter().zip(&alone).take(2)) {
             assert_eq!(*requests, alone.requests, "seed {seed}, agent {agent}");
             assert_eq!(ended.of(&id(agent)), alone.events, "seed {seed}, agent {agent}");
         }
-        // The one that is interrupted gets as far as it gets.
+        // The interrupted agent has the same events up to its interruption.
         assert!(alone[2].requests.starts_with(&requests[2]), "seed {seed}");
         cut += u32::from(requests[2].len() < alone[2].requests.len());
         mixed += u32::from(is_mixed(&ended));
     }
-    // Neither is a matter of luck: the interrupt hits most of them at work, and their events do lie among each other.
+    // Checks the test itself: most interrupts hit a working agent, and most logs are mixed.
     assert!(cut > 500, "{cut} interrupted");
     assert!(mixed > 900, "{mixed} mixed");
 }

@@ -97,7 +97,7 @@ impl Tree {
 
     fn spawn(&mut self) {
         let living = self.living();
-        // The youngest half of the time: trees get deep.
+        // The youngest agent in half of the cases, so that trees get deep.
         let parent =
             living[if self.dice.below(2) == 0 { living.len() - 1 } else { self.dice.at(living.len()) }];
         let write: Vec<_> =
@@ -144,7 +144,7 @@ impl Tree {
     fn act(&mut self) {
         let action = match self.dice.below(6) {
             0 => Action::Mode(any_mode(&mut self.dice)),
-            // The last three places, caches and temps, are nobody's to name.
+            // Nobody can name the last three paths: caches and temp directories.
             1 => Action::Change(RightsChange::AddWrite { path: PLACES[self.dice.at(9)].into() }),
             2 => {
                 Action::Change(RightsChange::RemoveWrite { path: PLACES[self.dice.at(PLACES.len())].into() })
@@ -238,7 +238,7 @@ impl Tree {
             (rights.allows_write(&"/c".into()) && rights.allows_write(&"/p".into())).then_some(())
         };
         if of(member).is_none() {
-            // It executes nothing from them, and puts nothing into them either.
+            // Then it neither executes files in the caches nor writes there.
             let (own, above) = (&member.standing.rights, &parent.standing.rights);
             assert!(
                 !own.allows_write(&"/c/go".into()),

@@ -34,7 +34,7 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
     let (stage, model) = begin(0);
     stage.prompt(None, "go").await;
     let whole = stage.end().await;
-    // The result is the last, and a session that is over is not paused any more.
+    // Without the last event, the result, at which a session does not pause any more.
     let events = whole.events.len() as u64 - 1;
     assert!(events > 12, "{events}");
     for at in 1..events {
@@ -48,7 +48,7 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
         assert!(ended.log.is_intact() && ended.log.tree.len() == ended.events.len(), "event {at}");
         assert_eq!(ended.of(&id), whole.of(&id), "event {at}");
         assert_eq!(paused.requests(), model.requests(), "event {at}");
-        // What was asked by then stood in the file.
+        // Questions that were shown by then were in the file.
         let before = ended.types().into_iter().take(usize::try_from(at).unwrap() - 1);
         assert_eq!(asked, before.filter(|kind| kind == "model_requested").count(), "event {at}");
     }
@@ -67,7 +67,7 @@ async fn with_a_command(stage: Stage, pauses: bool) -> Ended {
     stage.end().await
 }
 
-// The disk is waited for on a thread of its own, beside which virtual time would run away.
+// Syncs run on a thread of their own, during which virtual time would advance.
 #[tokio::test]
 async fn a_disk_that_is_full_when_the_log_is_brought_there_pauses_the_session_too() {
     let id = AgentId::root();

@@ -260,7 +260,7 @@ impl Stage {
 
     pub(super) async fn act(&self, agent: Option<&AgentId>, kind: UserActionKind) {
         let action = UserAction { conversation_id: self.id.clone(), agent: agent.cloned(), kind };
-        // A session that is over takes no more.
+        // An error means that the session is over.
         let _ = self.actions.as_ref().unwrap().send(action).await;
     }
 

@@ -124,7 +124,7 @@ async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
     stage.prompt(None, "do it").await;
     let ended = stage.end().await;
     assert_eq!((ended.end.reason, ended.end.text.as_str()), (EndReason::Done, "done"));
-    // The instructions, which are not waited for as long, and the call.
+    // The search for instructions, which has a shorter limit, and the call.
     assert!((310..312).contains(&ended.lived.as_secs()), "{:?}", ended.lived);
     let request = model.requests().pop().unwrap();
     assert!(request.contains("its worker killed: no answer in time"), "{request}");

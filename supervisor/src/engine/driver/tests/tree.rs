@@ -157,7 +157,7 @@ async fn sub_agents_work_side_by_side_and_their_results_go_back_in_the_order_of_
     assert_eq!(requests.len(), 2);
     let [first, second] = ["1.1 is done", "1.2 is done"].map(|text| requests[1].find(text).expect(text));
     assert!(first < second);
-    // Each knows its own task, and nothing of its parent's conversation.
+    // Each knows only its own task, not its parent's conversation.
     let asked = |agent: &str| played.requests(agent)[0].clone();
     assert!(asked("1.1").contains("find the bug") && !asked("1.1").contains("the task"));
     assert!(asked("1.2").contains("find the test") && !asked("1.2").contains("find the bug"));
@@ -287,11 +287,11 @@ async fn a_right_that_is_taken_from_an_agent_is_taken_from_everything_below_firs
         ("1", vec![spawns(&[write("a")]), says("done")]),
         ("1.1", vec![spawns(&[write("deep")]), says("1.1 is done")]),
     ]);
-    // It is taken from all of them, whichever is named.
+    // All agents lose the access, whichever agent is named.
     for (seed, named) in (0..25).zip([None, Some("1.1.1"), Some("1.1"), Some("1.9")].into_iter().cycle()) {
         let play = Play::of(&scripts, seed, (TreeLimits::default(), Manner::Silent), Turns::Many);
         play.stage.prompt(None, "the task").await;
-        // Workers that answer nothing, not even what the project says to agents: that wait has an end.
+        // Workers that answer nothing: even the wait for the project's instructions ends.
         play.stage.event(|event| event.agent == "1.1.1".into() && is_started(event)).await;
         let change = RightsChange::Network { net: Network::Off, reach: None };
         play.stage

@@ -186,7 +186,7 @@ impl SessionWorker {
         match &mut self.state {
             WorkerState::Serving { worker, .. } => worker.control.kill(),
             WorkerState::Starting { cancel, .. } => {
-                // It may have come too far to be cancelled: then it is ended unannounced.
+                // A worker that is ready already is ended without being reported.
                 let _ = cancel.take().map(|cancel| cancel.send(()));
             }
             WorkerState::None | WorkerState::Closed(_) => self.state = WorkerState::None,
@@ -236,7 +236,7 @@ impl SessionWorker {
             agent: self.agent.clone(),
             generation: self.generation,
             confinement: Confinement { asks_hosts: self.asks_hosts, ..self.confinement.get().clone() },
-            // Each sub-agent has a temp of its own: what would be copied to it would be copied for each.
+            // Caches in a sub-agent's own temp directory would be copied anew for each sub-agent.
             reads_down: self.agent.is_top_level() || !self.confinement.has_caches_in_temp(),
             guests: self.guests.clone(),
         };
@@ -294,7 +294,7 @@ impl SessionWorker {
             WorkerState::Serving { worker, patience, .. } => {
                 let generation = worker.generation;
                 let event = tokio::select! {
-                    // What it has said counts, however long nobody listened.
+                    // Messages that have arrived count even if the limit is exceeded.
                     biased;
                     event = worker.events.recv() => event,
                     () = patience.is_over() => {
@@ -313,7 +313,7 @@ impl SessionWorker {
         match started {
             Ok(worker) if announced => {
                 let mut patience = Box::new(Patience::new());
-                // Those of one that is to be renewed wait for the next one.
+                // If this worker is to be renewed, calls wait for the next one.
                 let calls = if self.renewal == Renewal::No { self.waiting.len() } else { 0 };
                 for (call, work) in self.waiting.drain(..calls) {
                     patience.sent(call, &work, &self.confinement.get().rights.limits);

@@ -114,7 +114,7 @@ mod tests {
         patience.ended(CallId(3));
         patience.ended(CallId(3));
         assert_eq!(left(&patience).await, Some(360));
-        // More calls give a worker that answers none no more time.
+        // A further call does not extend the limit.
         patience.sent(CallId(4), &list(), &LIMITS);
         assert_eq!(left(&patience).await, Some(0));
         for call in [1, 2, 4] {

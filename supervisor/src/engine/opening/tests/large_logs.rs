@@ -364,7 +364,7 @@ proptest! {
         play.add("1", "rewound", &json!({"target": target}));
         part.push(play.events.last().unwrap().clone());
         prop_assert_eq!(gone_on(&part), gone_on(&play.events));
-        // The same, for a process that goes on with it later.
+        // The same rewind, for a process that continues the session later.
         let Play { log, events, .. } = &mut play;
         let (path, session) = (log.path().to_owned(), log.session().clone());
         let other = SessionLog::create(&path.with_file_name("other"), &session).unwrap();
@@ -400,7 +400,7 @@ fn what_is_summarised_and_not_shown_is_not_held() {
         bytes(&part.events),
         bytes(&play.events)
     );
-    // The whole conversation is there if all of it is to be seen.
+    // The whole conversation is loaded if it is to be shown.
     let whole = needed(&play, u64::MAX, None);
     assert_eq!(whole.events.len(), play.events.len());
 }
