@@ -38,15 +38,27 @@ struct Shot {
 }
 
 pub(super) enum OneShotUpdate {
-    /// An event to be logged; the task waits until it is.
-    Log { kind: EventKind, logged: oneshot::Sender<()> },
-    /// Output of a command.
-    Output { call: CallId, bytes: Vec<u8> },
-    /// A command connects to a host beyond the list.
-    HostAsked { call: CallId, generation: Generation, question: HostQuestion },
+    /// An event to log. The task waits until `logged` is sent.
+    Log {
+        kind: EventKind,
+        logged: oneshot::Sender<()>,
+    },
+    Output {
+        call: CallId,
+        bytes: Vec<u8>,
+    },
+    /// A command connects to a host that its grant does not have.
+    HostAsked {
+        call: CallId,
+        generation: Generation,
+        question: HostQuestion,
+    },
     /// Text for the model.
-    Remark { call: CallId, text: String },
-    /// Request for a generation for a worker in addition to the standing one.
+    Remark {
+        call: CallId,
+        text: String,
+    },
+    /// Request for the generation of a one-shot worker, which is unique within the agent.
     Number(oneshot::Sender<Generation>),
     /// The effect is over, and its worker is gone.
     Finished {

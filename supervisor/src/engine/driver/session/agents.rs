@@ -14,11 +14,11 @@ use super::super::tree_order::TreeOrder;
 use super::super::{AgentRun, OpensAgents, SessionError, Shared};
 use super::newcomer::{NotStartedAgent, Placed};
 use super::planners::planner;
-use super::runs::Runs;
+use super::runs::AgentRuns;
 use super::tree::{AgentTree, Child, Closed, FinishedAgent};
 
-pub(super) struct Agents {
-    runs: Runs,
+pub(super) struct SessionAgents {
+    runs: AgentRuns,
     tree: AgentTree,
 }
 
@@ -31,9 +31,9 @@ enum Unsettled {
     BudgetFreed,
 }
 
-impl Agents {
+impl SessionAgents {
     pub(super) fn new(first: AgentRun) -> Self {
-        Self { runs: Runs::new(first), tree: AgentTree::new(None, TreeLimits::default()) }
+        Self { runs: AgentRuns::new(first), tree: AgentTree::new(None, TreeLimits::default()) }
     }
 
     /// Allows the agents to have sub-agents.
@@ -47,16 +47,16 @@ impl Agents {
         self.tree.after(agents);
     }
 
-    pub(super) const fn runs(&self) -> &Runs {
+    pub(super) const fn runs(&self) -> &AgentRuns {
         &self.runs
     }
 
-    pub(super) const fn runs_mut(&mut self) -> &mut Runs {
+    pub(super) const fn runs_mut(&mut self) -> &mut AgentRuns {
         &mut self.runs
     }
 
     /// Returns the values that the session waits for, each on its own.
-    pub(super) const fn parts_mut(&mut self) -> (&mut Runs, &mut AgentTree) {
+    pub(super) const fn parts_mut(&mut self) -> (&mut AgentRuns, &mut AgentTree) {
         (&mut self.runs, &mut self.tree)
     }
 

@@ -11,15 +11,15 @@ use super::super::approvals::too_late;
 use super::super::observer::ObserverError;
 use super::super::tripwire::events;
 use super::super::{ChangeTracker, SessionError, Shared, millis};
-use super::agents::Agents;
-use super::runs::Runs;
+use super::agents::SessionAgents;
+use super::runs::AgentRuns;
 use crate::process::messages::one_line;
 
 /// Ends the workers, has the tripwire check files, and takes the change set. Returns the end, which is a failure if a
 /// patch was due and could not be written.
 pub(super) async fn finish(
     shared: &mut Shared,
-    agents: &mut Agents,
+    agents: &mut SessionAgents,
     mut end: RunEnd,
 ) -> Result<RunEnd, SessionError> {
     agents.end_subtree(shared).await?;
@@ -47,7 +47,7 @@ pub(super) async fn finish(
 /// Logs the actions that came too late, and then the result, which is the last event of the log.
 pub(super) fn log_result(
     shared: &mut Shared,
-    runs: &mut Runs,
+    runs: &mut AgentRuns,
     late: impl IntoIterator<Item = UserAction>,
     end: RunEnd,
     began: Instant,
@@ -78,7 +78,7 @@ pub(super) fn log_result(
     Ok(end)
 }
 
-async fn look_at_everything(shared: &mut Shared, runs: &mut Runs) -> Result<(), SessionError> {
+async fn look_at_everything(shared: &mut Shared, runs: &mut AgentRuns) -> Result<(), SessionError> {
     let Some(guard) = shared.tripwire.take_if(|guard| !guard.is_setting()) else { return Ok(()) };
     let (looks, report) = guard.look_at_everything().await?;
     for look in looks {
@@ -91,7 +91,7 @@ async fn look_at_everything(shared: &mut Shared, runs: &mut Runs) -> Result<(), 
 /// session.
 pub(super) fn give_up_list(
     shared: &mut Shared,
-    runs: &mut Runs,
+    runs: &mut AgentRuns,
     error: ObserverError,
 ) -> Result<(), SessionError> {
     match shared.changes.take_if(|tracker| !tracker.writes_patch()) {
@@ -106,7 +106,7 @@ pub(super) fn give_up_list(
 /// patch.
 async fn take_changes(
     shared: &mut Shared,
-    runs: &mut Runs,
+    runs: &mut AgentRuns,
     tracker: ChangeTracker,
     is_due: bool,
 ) -> Result<Result<(), String>, SessionError> {

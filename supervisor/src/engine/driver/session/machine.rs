@@ -22,18 +22,18 @@ use super::super::run::{Occurrence, Request};
 use super::super::tripwire::{Watched, events};
 use super::super::written_files::WrittenFiles;
 use super::super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, TripwireWatch, panicked};
-use super::agents::Agents;
+use super::agents::SessionAgents;
 use super::finish::{finish, give_up_list, log_result};
 use super::pause::pause;
-use super::rewind::{RewindEnded, Rewinding, told};
+use super::rewind::{OngoingRewind, RewindEnded, told};
 use super::tree::Closed;
 use super::user_actions::{UserActions, UserInput};
 
 pub struct Session {
     shared: Shared,
-    agents: Agents,
+    agents: SessionAgents,
     actions: UserActions,
-    rewinding: Rewinding,
+    rewinding: OngoingRewind,
 }
 
 enum Happened {
@@ -56,9 +56,9 @@ impl Session {
     ) -> Self {
         Self {
             shared,
-            agents: Agents::new(first),
+            agents: SessionAgents::new(first),
             actions: UserActions::new(actions, deadline),
-            rewinding: Rewinding::default(),
+            rewinding: OngoingRewind::default(),
         }
     }
 
@@ -136,12 +136,12 @@ impl Session {
     }
 
     async fn next(&mut self) -> Happened {
-        let (rewinds, taken) = (self.rewinding.is_under_way(), self.rewinding.takes());
+        let (rewinds, accepted) = (self.rewinding.is_under_way(), self.rewinding.accepts());
         let (runs, tree) = self.agents.parts_mut();
         tokio::select! {
             // The user's actions and time limit come first.
             biased;
-            input = self.actions.next(taken) => Happened::User(input),
+            input = self.actions.next(accepted) => Happened::User(input),
             base = base_taken(&mut self.shared.changes) => Happened::Base(base),
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
             closed = tree.next() => Happened::Closed(closed),

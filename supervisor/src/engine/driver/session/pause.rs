@@ -4,14 +4,14 @@ use ipc::id::AgentId;
 use protocol::frontend::UiEventKind;
 
 use super::super::{AgentRun, SessionError, Shared};
-use super::runs::Runs;
+use super::runs::AgentRuns;
 use super::user_actions::{UserActions, Woken};
 
 /// Waits while the log's disk is full, and delays actions of the user. Returns the log's error if the session ends
 /// meanwhile.
 pub(super) async fn pause(
     shared: &mut Shared,
-    runs: &mut Runs,
+    runs: &mut AgentRuns,
     actions: &mut UserActions,
 ) -> Result<(), SessionError> {
     // Continuing may fill the disk again.

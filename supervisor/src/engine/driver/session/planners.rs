@@ -5,13 +5,13 @@ use gate::StandingRights;
 use gate::tools::SpawnAgent;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
-use super::runs::Runs;
+use super::runs::AgentRuns;
 
 /// Returns a planner for this text of the user, or the reason why none can start. `planning` returns `None` if the
 /// session makes no plans.
 pub(super) fn planner(
     text: String,
-    runs: &Runs,
+    runs: &AgentRuns,
     planning: impl FnOnce(StandingRights) -> Option<Planning>,
 ) -> Result<Box<NewAgent>, String> {
     if text.trim().is_empty() {

@@ -8,7 +8,7 @@ use protocol::event::{ChangedFile, RewindPreview, RewindTarget, Rewound, Session
 use tokio::task::JoinHandle;
 
 use super::super::rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles};
-use super::user_actions::Taken;
+use super::user_actions::AcceptedActions;
 use crate::journal::session::read_needed;
 
 /// Maximum number of files that the model gets to know. The log has them all.
@@ -18,7 +18,7 @@ type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
 
 /// A rewind under way, if there is one.
 #[derive(Default)]
-pub(super) struct Rewinding {
+pub(super) struct OngoingRewind {
     task: Option<RewindTask>,
     /// True if `task` is only a preview.
     previews: bool,
@@ -30,18 +30,18 @@ pub(super) enum RewindEnded {
     Done(RewoundFiles, Vec<SessionEvent>),
 }
 
-impl Rewinding {
+impl OngoingRewind {
     pub(super) const fn is_under_way(&self) -> bool {
         self.task.is_some()
     }
 
     /// Returns the actions of the user that can be taken now. An end of the session interrupts a preview, but not a
     /// rewind that is being carried out.
-    pub(super) const fn takes(&self) -> Taken {
+    pub(super) const fn accepts(&self) -> AcceptedActions {
         match (&self.task, self.previews) {
-            (None, _) => Taken::All,
-            (Some(_), true) => Taken::Ends,
-            (Some(_), false) => Taken::None,
+            (None, _) => AcceptedActions::All,
+            (Some(_), true) => AcceptedActions::Ends,
+            (Some(_), false) => AcceptedActions::None,
         }
     }
 

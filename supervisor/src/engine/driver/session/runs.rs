@@ -14,13 +14,13 @@ use super::super::tripwire::{GuardLook, events};
 use super::super::{AgentRun, SessionError, Shared, panicked};
 
 /// Agent runs of a session, at least one. The session's result is about the first run.
-pub(super) struct Runs {
+pub(super) struct AgentRuns {
     runs: Vec<AgentRun>,
     /// Index of the run that is polled first next time.
     turn: usize,
 }
 
-impl Runs {
+impl AgentRuns {
     pub(super) fn new(first: AgentRun) -> Self {
         Self { runs: vec![first], turn: 0 }
     }

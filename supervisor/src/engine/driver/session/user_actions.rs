@@ -30,7 +30,7 @@ pub(super) enum UserInput {
 
 /// Actions that the session takes at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum AcceptedActions {
     All,
     /// Only actions that end the session. Others are delayed.
     Ends,
@@ -53,10 +53,10 @@ impl UserActions {
     }
 
     /// Returns the next input. The loss of the front end and the end of the time are each returned once. Cancel safe.
-    pub(super) async fn next(&mut self, taken: Taken) -> UserInput {
+    pub(super) async fn next(&mut self, accepted: AcceptedActions) -> UserInput {
         tokio::select! {
             biased;
-            action = next_action(&mut self.delayed, &mut self.arriving, taken), if taken != Taken::None => {
+            action = next_action(&mut self.delayed, &mut self.arriving, accepted), if accepted != AcceptedActions::None => {
                 action.map_or_else(
                     || {
                         self.arriving = None;
@@ -108,9 +108,9 @@ impl UserActions {
 async fn next_action(
     delayed: &mut VecDeque<UserAction>,
     arriving: &mut Option<mpsc::Receiver<UserAction>>,
-    taken: Taken,
+    accepted: AcceptedActions,
 ) -> Option<UserAction> {
-    let ends_alone = taken == Taken::Ends;
+    let ends_alone = accepted == AcceptedActions::Ends;
     if let Some(action) = delayed.pop_front_if(|_| !ends_alone) {
         return Some(action);
     }

@@ -66,10 +66,15 @@ pub enum WorkerUpdate {
     Started,
     /// The next generation did not start, and these calls cannot be served.
     NotStarted(StartError, Vec<CallId>),
-    /// No worker may be started, so that these calls cannot be served.
-    Closed { reason: String, calls: Vec<CallId> },
-    /// An event of the worker.
-    Event { generation: Generation, event: WorkerEvent },
+    /// No worker may be started for this reason, so that these calls cannot be served.
+    Closed {
+        reason: String,
+        calls: Vec<CallId>,
+    },
+    Event {
+        generation: Generation,
+        event: WorkerEvent,
+    },
 }
 
 impl SessionWorker {
