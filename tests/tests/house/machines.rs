@@ -81,7 +81,7 @@ const DRIVER: Hall = Hall {
         &["observer", "started"],
         &["changes", "one_shot", "written_files"],
         &["rewinder"],
-        &["looks", "one_shots"],
+        &["one_shots", "snapshots"],
         &["shared"],
         &["event_sink", "modes"],
         &["approvals", "calls", "worker"],

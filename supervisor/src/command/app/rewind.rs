@@ -48,7 +48,7 @@ impl From<RewindError> for Refusal {
     fn from(error: RewindError) -> Self {
         match error {
             RewindError::Nothing(why) => Self::usage(format!("nothing was restored: {why}")),
-            RewindError::Look(_) | RewindError::Kept(_) => Self::internal(error),
+            RewindError::Snapshot(_) | RewindError::Kept(_) => Self::internal(error),
         }
     }
 }

@@ -14,7 +14,6 @@ mod digest;
 mod event_sink;
 mod flushes;
 mod guests;
-mod looks;
 mod model_stream;
 mod models;
 mod modes;
@@ -28,6 +27,7 @@ mod rewinder;
 mod run;
 mod session;
 mod shared;
+mod snapshots;
 mod sources;
 mod started;
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub struct Taken<T> {
 
 /// Result of a snapshot that is kept for rewinds.
 #[derive(Debug, Default)]
-pub(super) struct LookResult {
+pub(super) struct SnapshotResult {
     /// Gaps of the snapshot, one sentence each.
     pub(super) notes: Vec<String>,
     pub(super) seen: LookChanges,
@@ -110,13 +110,13 @@ impl SnapshotTaker {
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
     }
 
-    /// Takes a snapshot, keeps what changed, and reports the fate of each of the `written` paths.
-    pub(super) async fn look(
+    /// Takes a snapshot, keeps contents of changed files, and reports what became of the `written` paths.
+    pub(super) async fn checkpoint(
         &self,
         mut checkpoints: Checkpoints,
         at: At,
         written: BTreeSet<ProjectPath>,
-    ) -> Result<(Checkpoints, LookResult), ObserverError> {
+    ) -> Result<(Checkpoints, SnapshotResult), ObserverError> {
         let mut session = self.start().await?;
         let asked = SystemTime::now();
         let mut intake = Intake::of_manifest(SnapshotLimits::default());
@@ -140,7 +140,7 @@ impl SnapshotTaker {
             let unchanged = written.into_iter().filter(|path| manifest.has(path) && !differs.contains(path));
             let (asked_ns, unchanged) = (nanoseconds(asked), unchanged.collect());
             let seen = LookChanges { asked_ns, changes, more, after_cut, unchanged, gone };
-            Ok((checkpoints, LookResult { notes, seen, ignored }))
+            Ok((checkpoints, SnapshotResult { notes, seen, ignored }))
         };
         spawn_blocking(keep).await.map_err(io::Error::other)?
     }
@@ -155,7 +155,7 @@ impl SnapshotTaker {
         Ok(effects)
     }
 
-    async fn start(&self) -> Result<LookSession, ObserverError> {
+    async fn start(&self) -> Result<ObserverSession, ObserverError> {
         let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: Generation(1),
@@ -165,7 +165,7 @@ impl SnapshotTaker {
         };
         // The dropped sender cancels nothing. Dropping this future ends the worker.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;
-        Ok(LookSession { worker, calls: CallId::default(), until: Instant::now() + LONGEST })
+        Ok(ObserverSession { worker, calls: CallId::default(), until: Instant::now() + LONGEST })
     }
 
     fn store(&self) -> io::Result<File> {
@@ -173,13 +173,13 @@ impl SnapshotTaker {
     }
 }
 
-struct LookSession {
+struct ObserverSession {
     worker: StartedWorker,
     calls: CallId,
     until: Instant,
 }
 
-impl LookSession {
+impl ObserverSession {
     async fn take(
         &mut self,
         work: Work,

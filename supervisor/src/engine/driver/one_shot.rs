@@ -166,7 +166,7 @@ impl OneShot {
         let outcome = self.commit(&confinement, started, journal, cancelled).await;
         // The worker has ended by now, also after an error.
         match tripwire {
-            Some(tripwire) => look(tripwire, call, journal).await.and(outcome),
+            Some(tripwire) => check(tripwire, call, journal).await.and(outcome),
             None => outcome,
         }
     }
@@ -244,8 +244,8 @@ async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
     apart(set).await.and_then(|set| set).map(Some)
 }
 
-/// Restores the files that programs outside the sandbox run later, and reports their changes.
-async fn look(
+/// Has the tripwire restore files that programs outside the sandbox run later. Logs the changes, and adds a remark.
+async fn check(
     set: SetTripwire,
     call: Option<CallId>,
     journal: &mut impl Journal,

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::observer::{LookResult, ObserverError, SnapshotTaker};
+use super::observer::{ObserverError, SnapshotResult, SnapshotTaker};
 use super::one_shot::{Journal, OneShot, Unlogged};
 use crate::journal::changes::ProjectPath;
 use crate::journal::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
@@ -43,7 +43,7 @@ pub struct Rewinder {
     state: PathBuf,
     session: ConversationId,
     kept: Arc<Mutex<Option<Checkpoints>>>,
-    untold: Arc<StdMutex<Vec<LookResult>>>,
+    untold: Arc<StdMutex<Vec<SnapshotResult>>>,
 }
 
 /// Log of a rewind.
@@ -58,8 +58,8 @@ pub enum RewindError {
     Nothing(&'static str),
     /// The project could not be read.
     #[error(transparent)]
-    Look(#[from] ObserverError),
-    /// The kept contents cannot be used.
+    Snapshot(#[from] ObserverError),
+    /// The kept contents cannot be read or written.
     #[error("cannot use the saved copies of files: {0}")]
     Kept(#[from] io::Error),
 }
@@ -85,22 +85,22 @@ impl Rewinder {
         Self { observer, state, session, kept: Arc::default(), untold: Arc::default() }
     }
 
-    /// Takes a snapshot and keeps the changes. Returns the gaps of the snapshot, one sentence each.
-    pub async fn look(&self, at: At) -> Result<Vec<String>, ObserverError> {
-        self.look_for(at, BTreeSet::new()).await
+    /// Takes a snapshot and keeps the contents of changed files. Returns the gaps of the snapshot, one sentence each.
+    pub async fn snapshot(&self, at: At) -> Result<Vec<String>, ObserverError> {
+        self.snapshot_with(at, BTreeSet::new()).await
     }
 
-    /// Takes a snapshot that also reports the fate of these paths.
-    pub(super) async fn look_for(
+    /// Takes a snapshot that also reports what became of the `written` paths.
+    pub(super) async fn snapshot_with(
         &self,
         at: At,
         written: BTreeSet<ProjectPath>,
     ) -> Result<Vec<String>, ObserverError> {
-        Ok(self.look_and_hold(at, written).await?.1)
+        Ok(self.snapshot_and_hold(at, written).await?.1)
     }
 
     /// Takes the results of snapshots since the previous call.
-    pub(super) fn take_untold(&self) -> Vec<LookResult> {
+    pub(super) fn take_untold(&self) -> Vec<SnapshotResult> {
         std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -118,7 +118,7 @@ impl Rewinder {
         Ok(Vec::new())
     }
 
-    async fn look_and_hold(
+    async fn snapshot_and_hold(
         &self,
         at: At,
         written: BTreeSet<ProjectPath>,
@@ -135,7 +135,7 @@ impl Rewinder {
         // The rewind itself reports the files that it restored.
         let is_told = at != At::AfterRewind;
         // After an error, the next call opens the checkpoints again and cuts off an incomplete line.
-        let (checkpoints, mut result) = self.observer.look(checkpoints, at, written).await?;
+        let (checkpoints, mut result) = self.observer.checkpoint(checkpoints, at, written).await?;
         *kept = Some(checkpoints);
         let notes = std::mem::take(&mut result.notes);
         if is_told {
@@ -176,7 +176,7 @@ impl Rewinder {
         messages: u32,
         wrote: bool,
     ) -> Result<Prepared, RewindError> {
-        let (kept, mut notes) = self.look_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
+        let (kept, mut notes) = self.snapshot_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
         let checkpoints =
             kept.as_ref().ok_or_else(|| io::Error::other("no saved copies of files are available"))?;
         let look = match target.to {
@@ -241,7 +241,7 @@ impl Rewinder {
             }
         }
         // Even after an error, a snapshot shows the present files.
-        let (kept, _) = self.look_and_hold(At::AfterRewind, BTreeSet::new()).await?;
+        let (kept, _) = self.snapshot_and_hold(At::AfterRewind, BTreeSet::new()).await?;
         let is = |restore: &&Restore| {
             kept.as_ref().is_some_and(|kept| kept.state(&restore.path) == restore.then.as_ref())
         };

@@ -13,9 +13,9 @@ use protocol::frontend::{UiEvent, UiEventKind};
 use tokio::sync::mpsc;
 
 use super::budget::SessionBudget;
-use super::looks::Looks;
 use super::observer::SnapshotTaker;
 use super::rewinder::Rewinder;
+use super::snapshots::Snapshots;
 use super::tree_order::TreeOrder;
 use super::tripwire::aside;
 use super::write_turns::WriteTurns;
@@ -42,8 +42,8 @@ pub struct Shared {
     pub ui: mpsc::UnboundedSender<UiEvent>,
     pub changes: Option<ChangeTracker>,
     pub tripwire: Option<TripwireWatch>,
-    /// Snapshots for rewinds, if they are kept.
-    pub(super) looks: Option<Looks>,
+    /// Snapshots for rewinds; `None` if the session keeps none.
+    pub(super) snapshots: Option<Snapshots>,
     plans: Option<Arc<dyn PlanRecords>>,
     keeper: Option<Box<dyn ApprovalKeeper>>,
     flusher: Flusher,
@@ -79,7 +79,7 @@ impl Shared {
             ui,
             changes,
             tripwire,
-            looks: None,
+            snapshots: None,
             plans: None,
             keeper: None,
             budget: SessionBudget::default(),
@@ -126,7 +126,7 @@ impl Shared {
     /// Makes files restorable. If `is_watched`, changed files are also shown during a turn.
     #[must_use]
     pub fn rewound_by(self, rewinder: Option<Rewinder>, is_watched: bool) -> Self {
-        Self { looks: rewinder.map(|rewinder| Looks::new(rewinder, is_watched)), ..self }
+        Self { snapshots: rewinder.map(|rewinder| Snapshots::new(rewinder, is_watched)), ..self }
     }
 
     #[must_use]
@@ -170,8 +170,8 @@ impl Shared {
         if let EventKind::PromptFixed(prompt @ PromptFixed { same_as: None, .. }) = &event.kind {
             self.prompts.push((event.id, prompt.clone()));
         }
-        if let Some(looks) = &mut self.looks {
-            looks.note(&event);
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.note(&event);
         }
         Ok(UiEventKind::Logged(Box::new(event)))
     }
@@ -208,9 +208,9 @@ impl Shared {
     }
 
     /// Has the tripwire check files after a call that may have written. True if a check follows.
-    pub(super) fn look_after(&mut self, agent: &AgentId, call: CallId) -> bool {
+    pub(super) fn check_after(&mut self, agent: &AgentId, call: CallId) -> bool {
         let call = AgentCall { agent: agent.clone(), call };
-        self.tripwire.as_mut().is_some_and(|guard| guard.look_after(call))
+        self.tripwire.as_mut().is_some_and(|guard| guard.check_after(call))
     }
 
     /// Accepts approved changes, in this session and in others that watch these paths.

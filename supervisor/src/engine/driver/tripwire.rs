@@ -51,17 +51,17 @@ enum Order {
     Widen(Box<Watch>),
     BeginCall,
     EndCall,
-    LookAfter(AgentCall),
+    CheckAfter(AgentCall),
     EndTurn,
-    LookAtEverything,
+    CheckEverything,
 }
 
 enum Answer {
     Set(io::Result<()>),
     Begun(io::Result<Report>),
-    Looked(AgentCall, Report),
+    Checked(AgentCall, Report),
     TurnEnded(Report),
-    LookedAtEverything(Report),
+    CheckedEverything(Report),
 }
 
 /// Answer of the tripwire.
@@ -69,11 +69,11 @@ pub(super) enum Watched {
     /// The tripwire is set, or a call may begin: waiting calls can be tried again.
     Ready(Report),
     TurnEnded(Report),
-    Looked(GuardLook),
+    Checked(TripwireCheck),
 }
 
-/// Result of a check after a call.
-pub(super) struct GuardLook {
+/// Result of a check after a call. The calls `beside` ran at the same time.
+pub(super) struct TripwireCheck {
     pub(super) after: AgentCall,
     pub(super) beside: Vec<AgentCall>,
     pub(super) report: Report,
@@ -130,11 +130,11 @@ impl TripwireWatch {
         self.ran.insert(call);
     }
 
-    /// Has watched files checked after a call. True if that call may have written.
-    pub(super) fn look_after(&mut self, call: AgentCall) -> bool {
+    /// Orders a check of the watched files after a call. True if that call may have written, so that a check follows.
+    pub(super) fn check_after(&mut self, call: AgentCall) -> bool {
         let may_have_written = self.writing.contains(&call);
         if may_have_written {
-            self.order(Order::LookAfter(call));
+            self.order(Order::CheckAfter(call));
         }
         may_have_written
     }
@@ -166,9 +166,9 @@ impl TripwireWatch {
                     self.stage = GuardStage::AtWork;
                     return begun.map(Watched::Ready).map_err(SessionError::Tripwire);
                 }
-                Answer::Looked(call, report) => return Ok(Watched::Looked(self.looked(call, report))),
+                Answer::Checked(call, report) => return Ok(Watched::Checked(self.checked(call, report))),
                 Answer::TurnEnded(report) => return Ok(Watched::TurnEnded(report)),
-                Answer::LookedAtEverything(_) => {}
+                Answer::CheckedEverything(_) => {}
             }
         }
     }
@@ -178,28 +178,28 @@ impl TripwireWatch {
         self.answers.recv().await.ok_or_else(gone)
     }
 
-    fn looked(&mut self, after: AgentCall, report: Report) -> GuardLook {
+    fn checked(&mut self, after: AgentCall, report: Report) -> TripwireCheck {
         self.writing.remove(&after);
         // Calls that still run or are still to be checked may also have made changes that the next check finds.
         let ran = std::mem::replace(&mut self.ran, self.writing.clone());
         let beside = ran.into_iter().filter(|call| *call != after).collect();
         self.rest();
-        GuardLook { after, beside, report }
+        TripwireCheck { after, beside, report }
     }
 
-    /// Checks all watched files, after the last worker has ended. Returns open checks after calls first.
-    pub(super) async fn look_at_everything(mut self) -> Result<(Vec<GuardLook>, Report), SessionError> {
-        let (mut looks, mut before) = (Vec::new(), Report::default());
-        self.order(Order::LookAtEverything);
+    /// Checks all watched files, after the last worker has ended. Also returns the results of open checks.
+    pub(super) async fn check_everything(mut self) -> Result<(Vec<TripwireCheck>, Report), SessionError> {
+        let (mut checks, mut before) = (Vec::new(), Report::default());
+        self.order(Order::CheckEverything);
         loop {
             match self.answer().await? {
                 Answer::Set(set) => set.map_err(SessionError::Tripwire)?,
                 Answer::Begun(Ok(report)) | Answer::TurnEnded(report) => before.append(report),
                 Answer::Begun(Err(error)) => before.notes.push(error.to_string()),
-                Answer::Looked(call, report) => looks.push(self.looked(call, report)),
-                Answer::LookedAtEverything(report) => {
+                Answer::Checked(call, report) => checks.push(self.checked(call, report)),
+                Answer::CheckedEverything(report) => {
                     before.append(report);
-                    return Ok((looks, before));
+                    return Ok((checks, before));
                 }
             }
         }
@@ -228,9 +228,9 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
                 heard = answer(Answer::Begun(begun));
             }
             Order::EndCall => tripwire.end_call(),
-            Order::LookAfter(call) => heard = answer(Answer::Looked(call, tripwire.check())),
+            Order::CheckAfter(call) => heard = answer(Answer::Checked(call, tripwire.check())),
             Order::EndTurn => heard = answer(Answer::TurnEnded(tripwire.end())),
-            Order::LookAtEverything => heard = answer(Answer::LookedAtEverything(tripwire.end())),
+            Order::CheckEverything => heard = answer(Answer::CheckedEverything(tripwire.end())),
         }
     }
 }

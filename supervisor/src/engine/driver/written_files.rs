@@ -25,7 +25,7 @@ pub(super) struct WrittenFiles {
     /// Agents that may have written since the last snapshot, with their roots, which do not overlap.
     writers: BTreeMap<AgentId, Vec<WirePath>>,
     files: BTreeMap<AgentId, Written>,
-    looking: Option<FilesLooking>,
+    open: Option<OpenSnapshot>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub(super) struct Written {
     pub(super) unseen: Option<String>,
 }
 
-struct FilesLooking {
+struct OpenSnapshot {
     seen: BoxFuture<'static, Result<FilesSeen, ObserverError>>,
-    then: AfterLook,
+    then: AfterSnapshot,
 }
 
-enum AfterLook {
-    /// The agent is about to write in these roots.
+enum AfterSnapshot {
+    /// The agent is about to write below these roots.
     Begins(AgentId, Vec<WirePath>),
     Ended(AgentId),
 }
@@ -55,12 +55,12 @@ struct FilesSeen {
 
 impl WrittenFiles {
     pub(super) const fn new(observer: SnapshotTaker) -> Self {
-        Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), looking: None }
+        Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), open: None }
     }
 
     /// Records that an agent with a turn is about to write. True while it must not, because a snapshot is being taken.
     pub(super) fn before_a_write(&mut self, agent: &AgentId, roots: &[WirePath]) -> bool {
-        if self.looking.is_some() {
+        if self.open.is_some() {
             return true;
         }
         let is_known =
@@ -70,14 +70,14 @@ impl WrittenFiles {
         if is_known || (agent.is_top_level() && !self.writers.iter().any(meets)) {
             return false;
         }
-        self.look(AfterLook::Begins(agent.clone(), roots.to_vec()));
+        self.take_snapshot(AfterSnapshot::Begins(agent.clone(), roots.to_vec()));
         true
     }
 
     /// True while the changes of an agent that has ended are not known.
     pub(super) fn is_open(&mut self, agent: &AgentId) -> bool {
-        if self.looking.is_none() && self.writers.contains_key(agent) {
-            self.look(AfterLook::Ended(agent.clone()));
+        if self.open.is_none() && self.writers.contains_key(agent) {
+            self.take_snapshot(AfterSnapshot::Ended(agent.clone()));
         }
         self.writers.contains_key(agent)
     }
@@ -86,25 +86,25 @@ impl WrittenFiles {
         self.files.remove(agent).unwrap_or_default()
     }
 
-    fn look(&mut self, then: AfterLook) {
+    fn take_snapshot(&mut self, then: AfterSnapshot) {
         let (observer, last) = (self.observer.clone(), self.last.take());
-        self.looking = Some(FilesLooking { seen: seen(observer, last).boxed(), then });
+        self.open = Some(OpenSnapshot { seen: seen(observer, last).boxed(), then });
     }
 
     /// Waits for the open snapshot. Cancel safe.
     pub(super) async fn next(&mut self) {
-        let Some(looking) = &mut self.looking else { return std::future::pending().await };
-        let seen = (&mut looking.seen).await;
-        if let Some(FilesLooking { then, .. }) = self.looking.take() {
+        let Some(open) = &mut self.open else { return std::future::pending().await };
+        let seen = (&mut open.seen).await;
+        if let Some(OpenSnapshot { then, .. }) = self.open.take() {
             self.note(seen);
             match then {
-                AfterLook::Begins(agent, roots) => {
+                AfterSnapshot::Begins(agent, roots) => {
                     self.writers.retain(|_, theirs| !overlap(theirs, &roots));
                     if !agent.is_top_level() {
                         self.writers.insert(agent, roots);
                     }
                 }
-                AfterLook::Ended(agent) => drop(self.writers.remove(&agent)),
+                AfterSnapshot::Ended(agent) => drop(self.writers.remove(&agent)),
             }
         }
     }
@@ -199,11 +199,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_that_fails_holds_nobody_and_is_said_of_whoever_wrote() {
+    async fn a_failed_snapshot_blocks_nobody_and_is_reported_about_the_writers() {
         let (mut files, agent) = (files(), AgentId::from("1.1"));
         assert!(files.before_a_write(&agent, &["/p".into()]));
         files.next().await;
-        assert!(!files.before_a_write(&agent, &["/p".into()]), "it was looked at once");
+        assert!(!files.before_a_write(&agent, &["/p".into()]), "the snapshot was taken at once");
         files.settle(&agent).await;
         let written = files.take(&agent);
         assert!(written.files.is_empty());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_looks_for_the_first_agent_alone_nor_for_one_that_writes_nothing() {
+    async fn no_snapshot_is_taken_for_the_first_agent_alone_or_for_one_that_writes_nothing() {
         let mut files = files();
         assert!(!files.before_a_write(&AgentId::root(), &["/p".into()]));
         assert!(!files.is_open(&AgentId::from("1.1")));

@@ -42,8 +42,8 @@ pub(in crate::engine::driver) struct OpenCalls {
     served: ServedCalls,
     /// Sub-agents whose approval is not on the disk yet.
     unspawned: HashMap<CallId, Box<NewAgent>>,
-    /// Results that wait for a check by the tripwire.
-    unlooked: HashMap<CallId, Input>,
+    /// Results that wait for a check by the tripwire, each as the input that the core gets afterwards.
+    unchecked: HashMap<CallId, Input>,
     /// Files that open calls of the file tools change.
     changing: HashMap<CallId, WirePath>,
     /// Files that closed calls of the file tools changed.
@@ -280,7 +280,7 @@ impl OpenCalls {
         let _span = info_span!("call", id = %call).entered();
         tracing::debug!("answered");
         let duration_ms = self.progress.duration_ms(call);
-        self.when_looked(shared, agent, call, Input::CallFinished { call, outcome, duration_ms })
+        self.when_checked(shared, agent, call, Input::CallFinished { call, outcome, duration_ms })
     }
 
     /// Takes the loss of a call with its worker. Returns the core's input, unless the tripwire has to check files
@@ -294,11 +294,11 @@ impl OpenCalls {
     ) -> Option<Input> {
         self.preparations.forget(call);
         let lost = Input::CallLost { call, reason: reason.to_owned() };
-        self.when_looked(shared, agent, call, lost)
+        self.when_checked(shared, agent, call, lost)
     }
 
-    pub(in crate::engine::driver) fn looked(&mut self, call: CallId) -> Option<Input> {
-        self.unlooked.remove(&call)
+    pub(in crate::engine::driver) fn checked(&mut self, call: CallId) -> Option<Input> {
+        self.unchecked.remove(&call)
     }
 
     /// Returns the output of calls that this input may end. The core has to know it first.
@@ -331,15 +331,15 @@ impl OpenCalls {
         self.served.end(generation).await
     }
 
-    fn when_looked(
+    fn when_checked(
         &mut self,
         shared: &mut Shared,
         agent: &AgentId,
         call: CallId,
         input: Input,
     ) -> Option<Input> {
-        if shared.look_after(agent, call) {
-            self.unlooked.insert(call, input);
+        if shared.check_after(agent, call) {
+            self.unchecked.insert(call, input);
             return None;
         }
         Some(input)

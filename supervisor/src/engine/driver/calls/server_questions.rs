@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep_until};
 
 const QUEUE: usize = 16;
 
-/// Minimum sleep of a call whose server waits for the user.
-const LOOK: Duration = Duration::from_millis(200);
+/// Minimum interval between two checks of a call's time limit while its server waits for the user.
+const RECHECK: Duration = Duration::from_millis(200);
 
 /// A question of a server, with the sender for its answer.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl QuestionSender {
         loop {
             let (is_waiting, taken) = self.waits.taken();
             let deadline = began + longest + taken;
-            let wakes = if is_waiting { deadline.max(Instant::now() + LOOK) } else { deadline };
+            let wakes = if is_waiting { deadline.max(Instant::now() + RECHECK) } else { deadline };
             tokio::select! {
                 biased;
                 done = &mut work => return Some(done),

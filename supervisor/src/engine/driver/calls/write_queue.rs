@@ -13,7 +13,7 @@ use protocol::event::{EventKind, ObservedBy, WriteTurnAwaited, WriteTurnTaken};
 use tokio::time::Instant;
 
 use super::super::event_sink::EventSink;
-use super::super::looks::Looks;
+use super::super::snapshots::Snapshots;
 use super::super::{SessionError, Shared, TripwireWatch, millis};
 
 /// A call that begins when the base is taken, the tripwire is set and no other agent writes the same paths.
@@ -127,7 +127,7 @@ impl WriteQueue {
         if roots.is_empty() {
             return Ok(true);
         }
-        if shared.looks.as_mut().is_some_and(Looks::before_a_write) {
+        if shared.snapshots.as_mut().is_some_and(Snapshots::before_a_write) {
             return Ok(false);
         }
         if let Err(holders) = shared.turns.take(sink.agent(), roots.clone()) {
@@ -138,13 +138,13 @@ impl WriteQueue {
             let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
             sink.record(shared, EventKind::WriteTurnTaken(taken), ObservedBy::Supervisor)?;
         }
-        let looks = shared.written.as_mut().is_some_and(|files| files.before_a_write(sink.agent(), &roots));
+        let waits = shared.written.as_mut().is_some_and(|files| files.before_a_write(sink.agent(), &roots));
         let is_watched = match held {
             Held::Run(_) => shared.tripwire.as_mut().is_none_or(TripwireWatch::may_begin),
             // A one-shot worker has a tripwire of its own.
             Held::CarryOut(..) => true,
         };
-        Ok(!looks && is_watched && !shared.log.is_full())
+        Ok(!waits && is_watched && !shared.log.is_full())
     }
 
     /// Logs once that a call waits for the agent's turn at writing.
@@ -170,7 +170,7 @@ fn begin(shared: &mut Shared, agent: &AgentId, standing: &Confinement, call: Cal
     }
     shared.turns.begin(agent, call);
     let (roots, only) = (held.roots(standing), held.files(&standing.project));
-    if let Some(looks) = shared.looks.as_mut().filter(|_| !roots.is_empty()) {
-        looks.call_begins(AgentCall { agent: agent.clone(), call }, roots, only);
+    if let Some(snapshots) = shared.snapshots.as_mut().filter(|_| !roots.is_empty()) {
+        snapshots.call_begins(AgentCall { agent: agent.clone(), call }, roots, only);
     }
 }

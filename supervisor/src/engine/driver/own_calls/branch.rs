@@ -17,13 +17,13 @@ const DIGITS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     asked: u32,
-    open: Option<(u32, BranchLook)>,
-    /// True if a front end asked again during the read, whose result may be outdated.
+    open: Option<(u32, BranchRead)>,
+    /// True if a front end asked again during the read, so that the result may be outdated.
     again: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BranchLook {
+enum BranchRead {
     /// `HEAD` in the project's own git directory.
     Head,
     /// File that replaces the git directory in a linked worktree (gitrepository-layout(5)).
@@ -33,8 +33,8 @@ enum BranchLook {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum NextLook {
-    Read(BranchLook, WirePath),
+enum NextRead {
+    Read(BranchRead, WirePath),
     Found(Option<String>),
 }
 
@@ -45,18 +45,18 @@ impl Branch {
             self.again = true;
             return None;
         }
-        Some(self.read(BranchLook::Head, format!(".git/{HEAD}").as_str().into()))
+        Some(self.read(BranchRead::Head, format!(".git/{HEAD}").as_str().into()))
     }
 
     pub(super) fn take(&mut self, count: u32, outcome: &CallOutcome) -> Vec<OwnOrder> {
-        let Some((_, look)) = self.open.take_if(|(open, _)| *open == count) else { return Vec::new() };
+        let Some((_, read)) = self.open.take_if(|(open, _)| *open == count) else { return Vec::new() };
         let text = match outcome {
             CallOutcome::Done(ToolOutput::File(file)) => Some(file.text.trim_end()),
             _ => None,
         };
-        match next(look, text) {
-            NextLook::Read(look, path) => vec![self.read(look, path)],
-            NextLook::Found(name) => {
+        match next(read, text) {
+            NextRead::Read(read, path) => vec![self.read(read, path)],
+            NextRead::Found(name) => {
                 let again = if std::mem::take(&mut self.again) { self.find() } else { None };
                 [OwnOrder::Show(UiEventKind::Branch { name })].into_iter().chain(again).collect()
             }
@@ -68,25 +68,25 @@ impl Branch {
         (self.open, self.again) = (None, false);
     }
 
-    fn read(&mut self, look: BranchLook, path: WirePath) -> OwnOrder {
+    fn read(&mut self, read: BranchRead, path: WirePath) -> OwnOrder {
         let count = self.asked;
         self.asked = self.asked.wrapping_add(1);
-        self.open = Some((count, look));
+        self.open = Some((count, read));
         let read = ReadFile { path, offset: None, limit: Some(1), inside: false };
         OwnOrder::Send(OwnCall::Branch(count), Work::Run(ToolCall::ReadFile(read)))
     }
 }
 
-fn next(look: BranchLook, text: Option<&str>) -> NextLook {
-    match (look, text) {
-        (BranchLook::Head, None) => NextLook::Read(BranchLook::Link, ".git".into()),
-        (BranchLook::Link, text) => match text.and_then(|text| text.strip_prefix("gitdir: ")) {
+fn next(read: BranchRead, text: Option<&str>) -> NextRead {
+    match (read, text) {
+        (BranchRead::Head, None) => NextRead::Read(BranchRead::Link, ".git".into()),
+        (BranchRead::Link, text) => match text.and_then(|text| text.strip_prefix("gitdir: ")) {
             Some(directory) => {
-                NextLook::Read(BranchLook::Linked, format!("{directory}/{HEAD}").as_str().into())
+                NextRead::Read(BranchRead::Linked, format!("{directory}/{HEAD}").as_str().into())
             }
-            None => NextLook::Found(None),
+            None => NextRead::Found(None),
         },
-        (BranchLook::Head | BranchLook::Linked, text) => NextLook::Found(text.and_then(named)),
+        (BranchRead::Head | BranchRead::Linked, text) => NextRead::Found(text.and_then(named)),
     }
 }
 
@@ -105,23 +105,23 @@ mod tests {
 
     #[test]
     fn a_head_names_a_branch_or_a_commit() {
-        let found = |name: &str| NextLook::Found(Some(name.to_owned()));
-        for look in [BranchLook::Head, BranchLook::Linked] {
-            assert_eq!(next(look, Some("ref: refs/heads/feature/a b")), found("feature/a b"));
-            assert_eq!(next(look, Some("ref: refs/remotes/x")), found("refs/remotes/x"));
-            assert_eq!(next(look, Some("0123456789abcdef0123456789abcdef01234567")), found("01234567"));
-            assert_eq!(next(look, Some("a secret")), NextLook::Found(None));
+        let found = |name: &str| NextRead::Found(Some(name.to_owned()));
+        for read in [BranchRead::Head, BranchRead::Linked] {
+            assert_eq!(next(read, Some("ref: refs/heads/feature/a b")), found("feature/a b"));
+            assert_eq!(next(read, Some("ref: refs/remotes/x")), found("refs/remotes/x"));
+            assert_eq!(next(read, Some("0123456789abcdef0123456789abcdef01234567")), found("01234567"));
+            assert_eq!(next(read, Some("a secret")), NextRead::Found(None));
         }
-        assert_eq!(next(BranchLook::Linked, None), NextLook::Found(None));
+        assert_eq!(next(BranchRead::Linked, None), NextRead::Found(None));
     }
 
     #[test]
     fn a_linked_worktree_leads_to_its_own_directory() {
-        assert_eq!(next(BranchLook::Head, None), NextLook::Read(BranchLook::Link, ".git".into()));
-        let linked = NextLook::Read(BranchLook::Linked, "/r/.git/worktrees/w/HEAD".into());
-        assert_eq!(next(BranchLook::Link, Some("gitdir: /r/.git/worktrees/w")), linked);
+        assert_eq!(next(BranchRead::Head, None), NextRead::Read(BranchRead::Link, ".git".into()));
+        let linked = NextRead::Read(BranchRead::Linked, "/r/.git/worktrees/w/HEAD".into());
+        assert_eq!(next(BranchRead::Link, Some("gitdir: /r/.git/worktrees/w")), linked);
         for text in [None, Some("anything else")] {
-            assert_eq!(next(BranchLook::Link, text), NextLook::Found(None));
+            assert_eq!(next(BranchRead::Link, text), NextRead::Found(None));
         }
     }
 }

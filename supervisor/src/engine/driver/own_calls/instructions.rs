@@ -32,7 +32,7 @@ const LONGEST: (usize, usize) = (64, 300);
 const MOST_ABOVE: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum InstructionsLook {
+enum InstructionsFile {
     Above(WirePath),
     Instructions,
     Fallback,
@@ -40,15 +40,15 @@ enum InstructionsLook {
     Skills,
 }
 
-/// Searches within the project, in order; those above it follow.
-const WITHIN: [InstructionsLook; 4] = [
-    InstructionsLook::Instructions,
-    InstructionsLook::Fallback,
-    InstructionsLook::Nested,
-    InstructionsLook::Skills,
+/// Files to find within the project, in the order of their calls. Files above the project follow.
+const WITHIN: [InstructionsFile; 4] = [
+    InstructionsFile::Instructions,
+    InstructionsFile::Fallback,
+    InstructionsFile::Nested,
+    InstructionsFile::Skills,
 ];
 
-impl InstructionsLook {
+impl InstructionsFile {
     fn call(&self) -> ToolCall {
         let read = |path: WirePath| {
             let inside = !matches!(self, Self::Above(_));
@@ -90,27 +90,27 @@ impl InstructionsLook {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct InstructionsLooking {
-    looks: Vec<InstructionsLook>,
+pub(super) struct InstructionsSearch {
+    files: Vec<InstructionsFile>,
     open: BTreeSet<u8>,
     found: BTreeMap<u8, String>,
     /// One line for people about each file that was not read, or not completely.
     remarks: BTreeMap<u8, String>,
 }
 
-impl InstructionsLooking {
-    /// Returns a search, and its calls with their indices. `above` are files above the project, from the repository's
-    /// root down. Only an agent of the top level searches the `whole` project.
+impl InstructionsSearch {
+    /// Begins a search. Returns it with its calls and their indices. `above` are files above the project, from the
+    /// repository's root down. `whole` is true for a top-level agent; others search neither directories nor skills.
     pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(u8, ToolCall)>) {
-        let above = above.into_iter().take(MOST_ABOVE).map(InstructionsLook::Above);
-        let looks: Vec<_> = WITHIN.into_iter().chain(above).collect();
-        let is_wanted = |look: &InstructionsLook| {
-            whole || !matches!(look, InstructionsLook::Nested | InstructionsLook::Skills)
+        let above = above.into_iter().take(MOST_ABOVE).map(InstructionsFile::Above);
+        let files: Vec<_> = WITHIN.into_iter().chain(above).collect();
+        let is_wanted = |sought: &InstructionsFile| {
+            whole || !matches!(sought, InstructionsFile::Nested | InstructionsFile::Skills)
         };
-        let wanted: Vec<_> = (0..).zip(&looks).filter(|(_, look)| is_wanted(look)).collect();
+        let wanted: Vec<_> = (0..).zip(&files).filter(|(_, sought)| is_wanted(sought)).collect();
         let open = wanted.iter().map(|(at, _)| *at).collect();
-        let calls = wanted.iter().map(|(at, look)| (*at, look.call())).collect();
-        (Self { looks, open, ..Self::default() }, calls)
+        let calls = wanted.iter().map(|(at, sought)| (*at, sought.call())).collect();
+        (Self { files, open, ..Self::default() }, calls)
     }
 
     /// Takes the answer to the call at this index. True if it was the last.
@@ -118,10 +118,10 @@ impl InstructionsLooking {
         if !self.open.contains(&at) {
             return false;
         }
-        let look = &self.looks[usize::from(at)];
-        let source = look.source();
+        let sought = &self.files[usize::from(at)];
+        let source = sought.source();
         // A file above the project exists, even if the sandbox hides it and the worker does not find it.
-        let is_there = matches!(look, InstructionsLook::Above(_));
+        let is_there = matches!(sought, InstructionsFile::Above(_));
         let text = match outcome {
             CallOutcome::Done(ToolOutput::File(file)) => {
                 self.remarks.extend(cut_short(&source, file).map(|remark| (at, remark)));
@@ -140,30 +140,31 @@ impl InstructionsLooking {
         self.open.remove(&at) && self.open.is_empty()
     }
 
-    fn found(&self, look: &InstructionsLook) -> Option<&String> {
-        let (at, _) = (0..).zip(&self.looks).find(|(_, other)| *other == look)?;
+    fn found(&self, sought: &InstructionsFile) -> Option<&String> {
+        let (at, _) = (0..).zip(&self.files).find(|(_, other)| *other == sought)?;
         self.found.get(&at)
     }
 
     /// Returns the findings for the model, the most general first.
     pub(super) fn items(&self) -> Vec<ContextItem> {
-        let item = |look: &InstructionsLook, text: String| ContextItem { source: look.source(), text };
-        let is_above = |look: &&InstructionsLook| matches!(look, InstructionsLook::Above(_));
-        let above = self.looks.iter().filter(is_above);
-        let above = above.filter_map(|look| Some(item(look, told_from_above(look, self.found(look)?))));
-        let own = [InstructionsLook::Instructions, InstructionsLook::Fallback];
-        let own = own.iter().find_map(|look| Some(item(look, self.found(look)?.clone())));
-        let nested = self.found(&InstructionsLook::Nested).and_then(|text| nested(text));
-        let skills = self.found(&InstructionsLook::Skills).and_then(|text| skills(text));
-        let listed = [(InstructionsLook::Nested, nested), (InstructionsLook::Skills, skills)];
-        let listed = listed.into_iter().filter_map(|(look, text)| Some(item(&look, text?)));
+        let item = |sought: &InstructionsFile, text: String| ContextItem { source: sought.source(), text };
+        let is_above = |sought: &&InstructionsFile| matches!(sought, InstructionsFile::Above(_));
+        let above = self.files.iter().filter(is_above);
+        let above =
+            above.filter_map(|sought| Some(item(sought, told_from_above(sought, self.found(sought)?))));
+        let own = [InstructionsFile::Instructions, InstructionsFile::Fallback];
+        let own = own.iter().find_map(|sought| Some(item(sought, self.found(sought)?.clone())));
+        let nested = self.found(&InstructionsFile::Nested).and_then(|text| nested(text));
+        let skills = self.found(&InstructionsFile::Skills).and_then(|text| skills(text));
+        let listed = [(InstructionsFile::Nested, nested), (InstructionsFile::Skills, skills)];
+        let listed = listed.into_iter().filter_map(|(sought, text)| Some(item(&sought, text?)));
         above.chain(own).chain(listed).collect()
     }
 
     /// Returns one line for people about each file that counts and was left out or cut.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let own = self.found(&InstructionsLook::Instructions).is_some();
-        let counts = |at: &u8| !own || self.looks[usize::from(*at)] != InstructionsLook::Fallback;
+        let own = self.found(&InstructionsFile::Instructions).is_some();
+        let counts = |at: &u8| !own || self.files[usize::from(*at)] != InstructionsFile::Fallback;
         self.remarks.iter().filter(|(at, _)| counts(at)).map(|(_, remark)| remark.clone()).collect()
     }
 }
@@ -180,8 +181,8 @@ fn cut_short(source: &str, file: &FileText) -> Option<String> {
     }
 }
 
-fn told_from_above(look: &InstructionsLook, text: &str) -> String {
-    format!("Instructions of the repository, from {}:\n{text}", look.source())
+fn told_from_above(sought: &InstructionsFile, text: &str) -> String {
+    format!("Instructions of the repository, from {}:\n{text}", sought.source())
 }
 
 fn nested(matches: &str) -> Option<String> {
@@ -292,14 +293,14 @@ mod tests {
     }
 
     fn found(outcomes: [CallOutcome; 4]) -> Vec<ContextItem> {
-        let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());
+        let (mut search, calls) = InstructionsSearch::begin(true, Vec::new());
         let mut last = false;
         for ((at, _), outcome) in calls.iter().zip(&outcomes) {
             assert!(!last, "it goes on until the last answer");
-            last = looking.take(*at, outcome);
+            last = search.take(*at, outcome);
         }
         assert!(last);
-        looking.items()
+        search.items()
     }
 
     #[test]
@@ -335,24 +336,24 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_agent_looks_for_the_projects_own_file_alone() {
-        let (_, calls) = InstructionsLooking::begin(false, Vec::new());
+    fn a_sub_agent_searches_for_the_projects_own_file_alone() {
+        let (_, calls) = InstructionsSearch::begin(false, Vec::new());
         assert_eq!(calls.len(), 2);
     }
 
     #[test]
     fn what_is_above_comes_first_and_the_projects_own_last() {
         let above = ["/r/AGENTS.md", "/r/a/AGENTS.md", "/r/a/b/AGENTS.md"].map(WirePath::from).to_vec();
-        let (mut looking, calls) = InstructionsLooking::begin(false, above);
+        let (mut search, calls) = InstructionsSearch::begin(false, above);
         let answers = [file("own"), missing(), file("root"), missing(), file("nearer")];
         for ((at, _), answer) in calls.iter().zip(&answers) {
-            looking.take(*at, answer);
+            search.take(*at, answer);
         }
-        let told: Vec<_> = looking.items().into_iter().map(|item| (item.source, item.text)).collect();
+        let told: Vec<_> = search.items().into_iter().map(|item| (item.source, item.text)).collect();
         let sources: Vec<_> = told.iter().map(|(source, _)| source.as_str()).collect();
         assert_eq!(sources, ["/r/AGENTS.md", "/r/a/b/AGENTS.md", "AGENTS.md"]);
         assert_eq!(told[0].1, "Instructions of the repository, from /r/AGENTS.md:\nroot");
-        assert_eq!(looking.remarks(), ["/r/a/AGENTS.md was not read: no such file"]);
+        assert_eq!(search.remarks(), ["/r/a/AGENTS.md was not read: no such file"]);
     }
 
     #[test]
@@ -378,11 +379,11 @@ mod tests {
             (long(None), missing(), vec!["AGENTS.md is too long: the agent gets only its first 400 lines"]),
             (long(Some(400)), missing(), vec![]),
         ] {
-            let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());
+            let (mut search, calls) = InstructionsSearch::begin(true, Vec::new());
             for ((at, _), answer) in calls.iter().zip([own, other, missing(), missing()]) {
-                looking.take(*at, &answer);
+                search.take(*at, &answer);
             }
-            assert_eq!(looking.remarks(), expected);
+            assert_eq!(search.remarks(), expected);
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::branch::Branch;
 use super::file_names::FileNames;
-use super::instructions::{INSTRUCTIONS, InstructionsLooking};
+use super::instructions::{INSTRUCTIONS, InstructionsSearch};
 use super::order::{OwnOrder, ProjectWords};
 use super::origin::OwnCall;
 use super::repository_above::{dead_link, instructions_above};
@@ -29,16 +29,16 @@ pub(in crate::engine::driver) struct OwnCalls {
 enum Startup {
     #[default]
     Worker,
-    Instructions(Search),
+    Instructions(OpenSearch),
     /// The agent has got its environment and instructions.
     Done,
 }
 
 #[derive(Debug)]
-struct Search {
+struct OpenSearch {
     until: Instant,
-    looking: InstructionsLooking,
-    /// Project of an agent of the top level; `None` for others, where people get no remarks about unread files.
+    search: InstructionsSearch,
+    /// Project of a top-level agent; `None` for a sub-agent, for which users get no remarks about unread files.
     told: Option<WirePath>,
 }
 
@@ -57,10 +57,10 @@ impl OwnCalls {
             return Vec::new();
         }
         let above = instructions_above(project.as_path());
-        let (looking, calls) = InstructionsLooking::begin(is_top_level, above);
+        let (search, calls) = InstructionsSearch::begin(is_top_level, above);
         let told = is_top_level.then(|| project.clone());
         let until = Instant::now() + INSTRUCTIONS_TIME;
-        self.startup = Startup::Instructions(Search { until, looking, told });
+        self.startup = Startup::Instructions(OpenSearch { until, search, told });
         let send = |(at, tool)| OwnOrder::Send(OwnCall::Instructions(at), Work::Run(tool));
         calls.into_iter().map(send).collect()
     }
@@ -91,7 +91,7 @@ impl OwnCalls {
     /// Waits until the search for instructions has taken too long; pends if there is none. Cancel safe.
     pub(in crate::engine::driver) async fn is_late(&self) {
         match &self.startup {
-            Startup::Instructions(search) => sleep_until(search.until).await,
+            Startup::Instructions(open) => sleep_until(open.until).await,
             Startup::Worker | Startup::Done => std::future::pending().await,
         }
     }
@@ -144,15 +144,15 @@ impl OwnCalls {
     }
 
     fn take_instructions(&mut self, at: u8, outcome: &CallOutcome) -> Option<OwnOrder> {
-        let Startup::Instructions(search) = &mut self.startup else { return None };
-        search.looking.take(at, outcome).then(|| self.begin())
+        let Startup::Instructions(open) = &mut self.startup else { return None };
+        open.search.take(at, outcome).then(|| self.begin())
     }
 
     fn begin(&mut self) -> OwnOrder {
         let words = match std::mem::replace(&mut self.startup, Startup::Done) {
-            Startup::Instructions(Search { looking, told, .. }) => ProjectWords {
-                items: looking.items(),
-                remarks: told.map(|project| remarks(&looking, project.as_path())).unwrap_or_default(),
+            Startup::Instructions(OpenSearch { search, told, .. }) => ProjectWords {
+                items: search.items(),
+                remarks: told.map(|project| remarks(&search, project.as_path())).unwrap_or_default(),
             },
             Startup::Worker | Startup::Done => ProjectWords::default(),
         };
@@ -160,8 +160,8 @@ impl OwnCalls {
     }
 }
 
-fn remarks(looking: &InstructionsLooking, project: &Path) -> Vec<String> {
-    looking.remarks().into_iter().chain(dead_link(project)).collect()
+fn remarks(search: &InstructionsSearch, project: &Path) -> Vec<String> {
+    search.remarks().into_iter().chain(dead_link(project)).collect()
 }
 
 #[cfg(test)]
@@ -241,17 +241,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lost_worker_ends_a_list_and_a_look_at_the_branch() {
+    async fn a_lost_worker_ends_a_list_and_a_read_of_the_branch() {
         let mut own = OwnCalls::default();
         let [list] = sent(own.list_files())[..] else { panic!("one call") };
         assert!(own.list_files().is_empty(), "it is listed already");
         let shown = own.lost(list, "gone");
         let failed = |order: &OwnOrder| matches!(order, OwnOrder::Show(UiEventKind::FileNames { failed: Some(why), .. }) if why == "gone");
         assert!(shown.as_ref().is_some_and(failed) && own.lost(list, "gone").is_none());
-        let [look] = sent(own.find_branch())[..] else { panic!("one call") };
-        assert!(own.find_branch().is_none() && own.lost(look, "gone").is_none());
+        let [read] = sent(own.find_branch())[..] else { panic!("one call") };
+        assert!(own.find_branch().is_none() && own.lost(read, "gone").is_none());
         let [next] = sent(own.find_branch())[..] else { panic!("one call") };
-        assert!(next != look && own.answered(look, &file("ref: refs/heads/old")).is_empty());
+        assert!(next != read && own.answered(read, &file("ref: refs/heads/old")).is_empty());
         let found = own.answered(next, &file("ref: refs/heads/new"));
         let name = |order: &OwnOrder| match order {
             OwnOrder::Show(UiEventKind::Branch { name }) => name.clone(),

@@ -17,7 +17,7 @@ use super::super::flushes::After;
 use super::super::one_shots::OneShotUpdate;
 use super::super::own_calls::{CallOrigin, OwnOrder, ProjectWords};
 use super::super::started::{lost_with, worker_started};
-use super::super::tripwire::{GuardLook, events, remark};
+use super::super::tripwire::{TripwireCheck, events, remark};
 use super::super::worker::WorkerUpdate;
 use super::super::{SessionError, Shared};
 use super::AgentRun;
@@ -39,8 +39,8 @@ pub(in crate::engine::driver) enum Request {
     TakeBack(Change),
     /// Another agent's request has settled, so that the waiting one may fit into the budget.
     AskForBudget,
-    /// A check by the tripwire after a call of the agent is over.
-    TakeLook(GuardLook),
+    /// Result of a check by the tripwire after a call of the agent.
+    TakeCheck(TripwireCheck),
 }
 
 impl AgentRun {
@@ -87,7 +87,7 @@ impl AgentRun {
                 let input = self.stream.fund(self.sink.agent(), &mut shared.budget);
                 input.map_or(Ok(()), |input| self.feed(shared, input))
             }
-            Request::TakeLook(GuardLook { after, beside, report }) => {
+            Request::TakeCheck(TripwireCheck { after, beside, report }) => {
                 let call = after.call;
                 if let Some(text) = remark(&beside, &report.changes) {
                     self.feed(shared, Input::Remark { call, text })?;
@@ -95,7 +95,7 @@ impl AgentRun {
                 for event in events(Some(call), &beside, report) {
                     self.record(shared, event)?;
                 }
-                self.calls.looked(call).map_or(Ok(()), |input| self.feed(shared, input))
+                self.calls.checked(call).map_or(Ok(()), |input| self.feed(shared, input))
             }
         }
     }

@@ -25,9 +25,9 @@ pub(super) async fn finish(
     agents.end_subtree(shared).await?;
     let runs = agents.runs_mut();
     runs.wind_up(shared).await?;
-    look_at_everything(shared, runs).await?;
-    if let Some(looks) = &mut shared.looks {
-        let changes = looks.finish().await;
+    check_everything(shared, runs).await?;
+    if let Some(snapshots) = &mut shared.snapshots {
+        let changes = snapshots.finish().await;
         changes.into_iter().try_for_each(|changed| runs.record(shared, EventKind::FilesChanged(changed)))?;
     }
     let changes = shared.changes.take();
@@ -78,11 +78,11 @@ pub(super) fn log_result(
     Ok(end)
 }
 
-async fn look_at_everything(shared: &mut Shared, runs: &mut AgentRuns) -> Result<(), SessionError> {
+async fn check_everything(shared: &mut Shared, runs: &mut AgentRuns) -> Result<(), SessionError> {
     let Some(guard) = shared.tripwire.take_if(|guard| !guard.is_setting()) else { return Ok(()) };
-    let (looks, report) = guard.look_at_everything().await?;
-    for look in looks {
-        runs.take_look(shared, look)?;
+    let (checks, report) = guard.check_everything().await?;
+    for check in checks {
+        runs.take_check(shared, check)?;
     }
     events(None, &[], report).into_iter().try_for_each(|event| runs.record(shared, event))
 }

@@ -15,10 +15,10 @@ use tracing::{Instrument, info_span};
 
 use super::super::actions::{ends_session, takes_away};
 use super::super::approvals::too_late;
-use super::super::looks::Looks;
 use super::super::observer::ObserverError;
 use super::super::rewinder::{RewindError, RewoundFiles};
 use super::super::run::{Occurrence, Request};
+use super::super::snapshots::Snapshots;
 use super::super::tripwire::{Watched, events};
 use super::super::written_files::WrittenFiles;
 use super::super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, TripwireWatch, panicked};
@@ -42,7 +42,7 @@ enum Happened {
     Tripwire(Result<Watched, SessionError>),
     Run(usize, Box<Result<Occurrence, SessionError>>),
     Closed(Closed),
-    Looked(Result<Vec<String>, ObserverError>),
+    Snapshot(Result<Vec<String>, ObserverError>),
     FilesSeen,
     Rewound(Result<RewindEnded, RewindError>),
 }
@@ -145,7 +145,7 @@ impl Session {
             base = base_taken(&mut self.shared.changes) => Happened::Base(base),
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
             closed = tree.next() => Happened::Closed(closed),
-            looked = looked(&mut self.shared.looks) => Happened::Looked(looked),
+            taken = snapshot_taken(&mut self.shared.snapshots) => Happened::Snapshot(taken),
             () = files_seen(&mut self.shared.written) => Happened::FilesSeen,
             ended = self.rewinding.next() => Happened::Rewound(ended),
             (run, happened) = runs.next(rewinds) => Happened::Run(run, Box::new(happened)),
@@ -174,14 +174,14 @@ impl Session {
                 Watched::TurnEnded(report) => {
                     events(None, &[], report).into_iter().try_for_each(|event| self.record(event))
                 }
-                Watched::Looked(look) => self.agents.runs_mut().take_look(&mut self.shared, look),
+                Watched::Checked(check) => self.agents.runs_mut().take_check(&mut self.shared, check),
             },
             Happened::Closed(closed) => {
                 self.agents.on_closed(&mut self.shared, closed);
                 Ok(())
             }
-            Happened::Looked(looked) => {
-                if let Err(error) = looked {
+            Happened::Snapshot(taken) => {
+                if let Err(error) = taken {
                     let message = format!("the files of this turn cannot be restored later: {error}");
                     self.notice(NoticeCode::ChangeSet, &message)?;
                 }
@@ -271,12 +271,12 @@ impl Session {
             return self
                 .notice(NoticeCode::RewindRefused, "an agent is working: stop the agent before you rewind");
         }
-        let Some(looks) = &self.shared.looks else {
+        let Some(snapshots) = &self.shared.snapshots else {
             return self
                 .notice(NoticeCode::RewindRefused, "this session has no saved copies of files to restore");
         };
         let Some(first) = self.agents.runs().first() else { return Ok(()) };
-        let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
+        let (rewinder, log) = (snapshots.rewinder().clone(), self.shared.log.path().to_owned());
         self.rewinding.begin(rewinder, log, first.rewind_journal(), target, only, digest);
         Ok(())
     }
@@ -308,7 +308,7 @@ impl Session {
     }
 
     fn tell_changes(&mut self) -> Result<(), SessionError> {
-        let changes = self.shared.looks.as_mut().map(Looks::changes).unwrap_or_default();
+        let changes = self.shared.snapshots.as_mut().map(Snapshots::changes).unwrap_or_default();
         changes.into_iter().try_for_each(|changed| self.record(EventKind::FilesChanged(changed)))
     }
 
@@ -367,9 +367,9 @@ async fn base_taken(changes: &mut Option<ChangeTracker>) -> Result<(), ObserverE
     }
 }
 
-async fn looked(looks: &mut Option<Looks>) -> Result<Vec<String>, ObserverError> {
-    match looks {
-        Some(looks) => looks.next().await,
+async fn snapshot_taken(snapshots: &mut Option<Snapshots>) -> Result<Vec<String>, ObserverError> {
+    match snapshots {
+        Some(snapshots) => snapshots.next().await,
         None => std::future::pending().await,
     }
 }

@@ -10,7 +10,7 @@ use protocol::event::{EventKind, NoticeCode, ObservedBy};
 use tracing::info_span;
 
 use super::super::run::{Occurrence, Request, add_below};
-use super::super::tripwire::{GuardLook, events};
+use super::super::tripwire::{TripwireCheck, events};
 use super::super::{AgentRun, SessionError, Shared, panicked};
 
 /// Agent runs of a session, at least one. The session's result is about the first run.
@@ -168,13 +168,17 @@ impl AgentRuns {
         Ok(())
     }
 
-    /// Takes a check by the tripwire after a call.
-    pub(super) fn take_look(&mut self, shared: &mut Shared, look: GuardLook) -> Result<(), SessionError> {
-        if let Some(at) = self.position(&look.after.agent) {
-            return self.request(shared, at, Request::TakeLook(look));
+    /// Gives a result of the tripwire to the run whose call it is about.
+    pub(super) fn take_check(
+        &mut self,
+        shared: &mut Shared,
+        check: TripwireCheck,
+    ) -> Result<(), SessionError> {
+        if let Some(at) = self.position(&check.after.agent) {
+            return self.request(shared, at, Request::TakeCheck(check));
         }
         // The agent of the call is gone, but its changes are logged.
-        let GuardLook { after, beside, report } = look;
+        let TripwireCheck { after, beside, report } = check;
         let found = events(Some(after.call), &beside, report);
         found.into_iter().try_for_each(|event| self.record_for(shared, &after.agent, event))
     }

@@ -152,7 +152,7 @@ fn lines() -> impl Strategy<Value = String> {
 proptest! {
     /// Checks that the diffs of tools and the changes of snapshots together lead from the first text to the last.
     #[test]
-    fn tools_and_looks_tell_every_step(texts in proptest::collection::vec(lines(), 2..6), by_tool in any::<u8>()) {
+    fn tools_and_snapshots_report_every_step(texts in proptest::collection::vec(lines(), 2..6), by_tool in any::<u8>()) {
         let mut play = Play::new();
         let mut told = Vec::new();
         let mut now = texts[0].clone();

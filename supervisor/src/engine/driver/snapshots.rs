@@ -18,29 +18,28 @@ use crate::journal::checkpoints::{At, nanoseconds};
 /// of the turn.
 const QUICK: Duration = Duration::from_millis(500);
 
-type Looking = JoinHandle<Result<Vec<String>, ObserverError>>;
+type SnapshotTask = JoinHandle<Result<Vec<String>, ObserverError>>;
 
-/// Snapshots after a message of the user, once a call may write, and at the end of a turn in which one may have
-/// written.
-pub(super) struct Looks {
+/// Takes a snapshot before a turn's first call that may write, and after a turn in which a call may have written.
+pub(super) struct Snapshots {
     rewinder: Rewinder,
     due: Vec<EventId>,
     /// True if the first agent may write in the project without asking.
     may_write: bool,
     in_turn: bool,
-    /// Agents that execute a plan in addition to the first agent.
+    /// Agents that execute a plan background the first agent.
     executors: BTreeSet<AgentId>,
     stretch: Stretch,
-    /// Snapshot before a write, which waits for it.
-    looking: Option<Looking>,
-    /// Snapshots that nothing waits for, at the end of a turn and between its calls.
-    beside: VecDeque<(Looking, Beside)>,
+    /// Snapshot before a write. The write waits for it.
+    before_write: Option<SnapshotTask>,
+    /// Snapshots at the end of a turn or between calls, for which no call waits.
+    background: VecDeque<(SnapshotTask, Background)>,
     between: Between,
     writers: Writers,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum Background {
     EndOfTurn,
     EndOfCall,
 }
@@ -57,13 +56,13 @@ struct Between {
 /// Time in which changes count as the agents' own: a turn, or the execution of a plan alongside.
 #[derive(Default)]
 struct Stretch {
-    /// True if a snapshot was taken in this time.
-    looked: bool,
+    /// True if a snapshot was taken in this period.
+    is_taken: bool,
     written: bool,
 }
 
-impl Looks {
-    /// Creates the snapshots. If `is_watched`, they are taken between the calls of a turn as well.
+impl Snapshots {
+    /// Takes no snapshot yet. If `is_watched`, snapshots are taken between the calls of a turn as well.
     pub(super) fn new(rewinder: Rewinder, is_watched: bool) -> Self {
         Self {
             writers: Writers::new(rewinder.project().clone()),
@@ -73,9 +72,9 @@ impl Looks {
             may_write: false,
             in_turn: false,
             executors: BTreeSet::new(),
-            stretch: Stretch { looked: false, written: false },
-            looking: None,
-            beside: VecDeque::new(),
+            stretch: Stretch { is_taken: false, written: false },
+            before_write: None,
+            background: VecDeque::new(),
         }
     }
 
@@ -88,7 +87,7 @@ impl Looks {
         match &event.kind {
             EventKind::ToolCallFinished { call, diffs, .. } => {
                 let may_have_written = self.writers.ended(&event.agent, *call, diffs, now_ns());
-                self.look_between(may_have_written);
+                self.take_between(may_have_written);
             }
             EventKind::SubAgentSpawned(spawned) if spawned.plan.is_some() => {
                 self.executors.insert(spawned.agent.clone());
@@ -125,25 +124,25 @@ impl Looks {
 
     fn begin(&mut self) {
         if !self.due.is_empty() {
-            self.look();
+            self.take();
         }
     }
 
-    fn look(&mut self) {
-        if self.looking.is_none() {
+    fn take(&mut self) {
+        if self.before_write.is_none() {
             let at = At::Messages(std::mem::take(&mut self.due));
-            self.stretch.looked = true;
-            self.looking = Some(self.spawn(at));
+            self.stretch.is_taken = true;
+            self.before_write = Some(self.spawn(at));
         }
     }
 
-    fn spawn(&self, at: At) -> Looking {
+    fn spawn(&self, at: At) -> SnapshotTask {
         let (rewinder, written) = (self.rewinder.clone(), self.writers.written());
-        tokio::spawn(async move { rewinder.look_for(at, written).await })
+        tokio::spawn(async move { rewinder.snapshot_with(at, written).await })
     }
 
     /// Takes a snapshot after a call that may have written, unless snapshots are too slow for that.
-    fn look_between(&mut self, may_have_written: bool) {
+    fn take_between(&mut self, may_have_written: bool) {
         if !self.between.wanted || !may_have_written {
             return;
         }
@@ -152,15 +151,15 @@ impl Looks {
             return;
         }
         self.between.began = Some(Instant::now());
-        let look = self.spawn(At::Call);
-        self.beside.push_back((look, Beside::EndOfCall));
+        let task = self.spawn(At::Call);
+        self.background.push_back((task, Background::EndOfCall));
     }
 
     fn end_between(&mut self) {
         if let Some(began) = self.between.began.take() {
             self.between.wanted &= began.elapsed() <= QUICK;
             let again = std::mem::take(&mut self.between.again);
-            self.look_between(again);
+            self.take_between(again);
         }
     }
 
@@ -172,7 +171,7 @@ impl Looks {
     /// Returns the changes that snapshots showed since the previous call.
     pub(super) fn changes(&mut self) -> Vec<FilesChanged> {
         let untold = self.rewinder.take_untold();
-        untold.into_iter().filter_map(|look| self.writers.tell(look.seen, look.ignored)).collect()
+        untold.into_iter().filter_map(|result| self.writers.tell(result.seen, result.ignored)).collect()
     }
 
     /// Ends the agents' time unless a plan is executed, because changes are still their own then.
@@ -184,13 +183,13 @@ impl Looks {
 
     fn end_stretch(&mut self) {
         let rewinder = self.rewinder.clone();
-        let Stretch { looked, written } = std::mem::take(&mut self.stretch);
+        let Stretch { is_taken, written } = std::mem::take(&mut self.stretch);
         if written {
-            let look = self.spawn(At::End);
-            self.beside.push_back((look, Beside::EndOfTurn));
-        } else if looked {
+            let task = self.spawn(At::End);
+            self.background.push_back((task, Background::EndOfTurn));
+        } else if is_taken {
             let rest = tokio::spawn(async move { rewinder.rest().await });
-            self.beside.push_back((rest, Beside::EndOfTurn));
+            self.background.push_back((rest, Background::EndOfTurn));
         }
     }
 
@@ -198,64 +197,66 @@ impl Looks {
     /// Without it, changes by a plan after the last turn would be attributed to others.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.stretch.written = true;
-        if !self.stretch.looked || !self.due.is_empty() {
-            self.look();
+        if !self.stretch.is_taken || !self.due.is_empty() {
+            self.take();
         }
-        self.looking.is_some()
+        self.before_write.is_some()
     }
 
     /// Waits for a snapshot. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Vec<String>, ObserverError> {
-        let beside = self.beside.front_mut();
-        let (looked, beside) = tokio::select! {
-            looked = over(self.looking.as_mut()) => (looked, None),
-            (looked, at) = over_beside(beside) => (looked, Some(at)),
+        let background = self.background.front_mut();
+        let (taken, background) = tokio::select! {
+            taken = over(self.before_write.as_mut()) => (taken, None),
+            (taken, at) = over_in_background(background) => (taken, Some(at)),
         };
-        match beside {
-            None => self.looking = None,
-            Some(_) => drop(self.beside.pop_front()),
+        match background {
+            None => self.before_write = None,
+            Some(_) => drop(self.background.pop_front()),
         }
-        if beside != Some(Beside::EndOfCall) {
-            return looked;
+        if background != Some(Background::EndOfCall) {
+            return taken;
         }
         // The snapshot at the end of the turn reports the error.
-        self.between.wanted &= looked.is_ok();
+        self.between.wanted &= taken.is_ok();
         self.end_between();
-        Ok(looked.unwrap_or_default())
+        Ok(taken.unwrap_or_default())
     }
 
     /// Waits for the open snapshots, and returns the changed files. A snapshot before a write that never happened is
     /// dropped.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;
-        let open = self.looking.take().filter(|look| {
+        let open = self.before_write.take().filter(|task| {
             if !written {
-                look.abort();
+                task.abort();
             }
             written
         });
         self.between.wanted = false;
         self.end_stretch();
-        let beside = std::mem::take(&mut self.beside).into_iter().map(|(look, _)| look);
-        for mut look in open.into_iter().chain(beside) {
-            if let Err(error) = over(Some(&mut look)).await {
-                tracing::warn!(%error, "the last look at the project failed");
+        let background = std::mem::take(&mut self.background).into_iter().map(|(task, _)| task);
+        for mut task in open.into_iter().chain(background) {
+            if let Err(error) = over(Some(&mut task)).await {
+                tracing::warn!(%error, "the last snapshot of the project failed");
             }
         }
         self.changes()
     }
 }
 
-async fn over(look: Option<&mut Looking>) -> Result<Vec<String>, ObserverError> {
-    let Some(look) = look else { return std::future::pending().await };
-    look.await.unwrap_or_else(|error| {
+async fn over(task: Option<&mut SnapshotTask>) -> Result<Vec<String>, ObserverError> {
+    let Some(task) = task else { return std::future::pending().await };
+    task.await.unwrap_or_else(|error| {
         Err(ObserverError::Failed(format!("the task that reads the project failed: {error}")))
     })
 }
 
-async fn over_beside(look: Option<&mut (Looking, Beside)>) -> (Result<Vec<String>, ObserverError>, Beside) {
-    let Some((look, at)) = look else { return std::future::pending().await };
-    (over(Some(look)).await, *at)
+async fn over_in_background(
+    task: Option<&mut (SnapshotTask, Background)>,
+) -> (Result<Vec<String>, ObserverError>, Background) {
+    let Some((task, at)) = task else { return std::future::pending().await };
+    (over(Some(task)).await, *at)
 }
 
 fn now_ns() -> i64 {
