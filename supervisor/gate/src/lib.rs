@@ -7,7 +7,7 @@
 pub mod activity;
 pub mod approval;
 pub mod hunks;
-mod judgement;
+pub mod judgement;
 pub mod listed;
 pub mod modes;
 pub mod part;
@@ -18,6 +18,5 @@ pub mod tools;
 
 pub use judgement::{
     ApprovalMode, Ask, Change, ChildRights, DeniedPart, Machine, Modes, Offer, Place, PlanRefusal,
-    SpawnVerdict, StandingRights, Unchanged, Verdict, at_start, command_line, declared_too_little,
-    hides_socket, is_same, narrowed, narrowed_grant, path_pattern, plain,
+    SpawnVerdict, StandingRights, Unchanged, Verdict, command_line, path_pattern, plain,
 };

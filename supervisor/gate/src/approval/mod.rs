@@ -31,3 +31,4 @@ pub use secret::secret_in;
 pub use session::{SessionApprovals, SessionGrants};
 pub use settings::ApprovalSettings;
 pub use subject::{Subject, SubjectChange};
+pub use turn::{allowed_in_turn, turn_access};

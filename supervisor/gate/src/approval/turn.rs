@@ -8,48 +8,51 @@ use ipc::rights::Grant;
 use protocol::approval::TurnAccess;
 
 use super::Subject;
-use crate::judgement::{Ask, SpawnVerdict, StandingRights, Verdict};
+use crate::judgement::{Ask, SpawnVerdict, StandingRights, Verdict, judge, spawn};
 use crate::modes::Position;
 use crate::tools::Invocation;
 
-impl StandingRights {
-    /// Returns the access for a yes to the whole turn; `turn` has that of the turn.
-    pub fn turn_access(&self, turn: &Self) -> TurnAccess {
-        let is_new = |root: &&WirePath| !self.allows_write(root);
-        TurnAccess {
-            write: turn.rights.write.iter().filter(is_new).cloned().collect(),
-            rights: turn.summary().into(),
-            network_after: self.rights.net.clone(),
-            confirms_commands: turn.confirm_shell,
-        }
+/// Returns the access for a yes to the whole turn; `turn` has that of the turn.
+pub fn turn_access(standing: &StandingRights, turn: &StandingRights) -> TurnAccess {
+    let is_new = |root: &&WirePath| !standing.allows_write(root);
+    TurnAccess {
+        write: turn.rights.write.iter().filter(is_new).cloned().collect(),
+        rights: turn.summary().into(),
+        network_after: standing.rights.net.clone(),
+        confirms_commands: turn.confirm_shell,
     }
+}
 
-    /// True if the action runs without a request under this access, which is that of the turn in the worker's view.
-    /// `host` is the same access with host paths.
-    pub fn allows_in_turn(&self, host: &Self, ask: &Ask, subject: &Subject) -> bool {
-        self.includes(&ask.grant)
-            && match subject {
-                Subject::Effect { tool, proposal, .. } if proposal.places.is_empty() => {
-                    self.judge(&Invocation::Worker(tool.clone()), Position::FIRST) == Verdict::Run
-                }
-                Subject::Effect { proposal, .. } => self.judge_change(&proposal.places) == Verdict::Run,
-                Subject::Changes(all) => {
-                    all.iter().all(|(_, change)| self.judge_change(&change.proposal.places) == Verdict::Run)
-                }
-                Subject::Agent(agent) => {
-                    matches!(host.judge_spawn(&agent.spawn, Position::FIRST), SpawnVerdict::Run(_))
-                }
-                // These are approved by themselves in every mode.
-                Subject::External(_) | Subject::Fetch(_) | Subject::Plan(_) => false,
+/// True if the action runs without a request under this access, which is that of the turn in the worker's view.
+/// `host` is the same access with host paths.
+pub fn allowed_in_turn(
+    standing: &StandingRights,
+    host: &StandingRights,
+    ask: &Ask,
+    subject: &Subject,
+) -> bool {
+    includes(standing, &ask.grant)
+        && match subject {
+            Subject::Effect { tool, proposal, .. } if proposal.places.is_empty() => {
+                judge::call(standing, &Invocation::Worker(tool.clone()), Position::FIRST) == Verdict::Run
             }
-    }
+            Subject::Effect { proposal, .. } => judge::change(standing, &proposal.places) == Verdict::Run,
+            Subject::Changes(all) => {
+                all.iter().all(|(_, change)| judge::change(standing, &change.proposal.places) == Verdict::Run)
+            }
+            Subject::Agent(agent) => {
+                matches!(spawn::judge(host, &agent.spawn, Position::FIRST), SpawnVerdict::Run(_))
+            }
+            // These are approved by themselves in every mode.
+            Subject::External(_) | Subject::Fetch(_) | Subject::Plan(_) => false,
+        }
+}
 
-    fn includes(&self, grant: &Grant) -> bool {
-        let Grant { write, net, reach: _, sockets } = grant;
-        write.iter().all(|path| self.writes_unasked(path))
-            && net.is_off()
-            && sockets.iter().all(|socket| self.rights.sockets.contains(socket))
-    }
+fn includes(standing: &StandingRights, grant: &Grant) -> bool {
+    let Grant { write, net, reach: _, sockets } = grant;
+    write.iter().all(|path| standing.writes_unasked(path))
+        && net.is_off()
+        && sockets.iter().all(|socket| standing.rights.sockets.contains(socket))
 }
 
 #[cfg(test)]
@@ -59,6 +62,7 @@ mod tests {
     use protocol::approval::ApprovalMode;
 
     use super::*;
+    use crate::judgement::change;
     use crate::modes::Modes;
 
     fn standing(project: &str, mode: ApprovalMode) -> StandingRights {
@@ -74,10 +78,10 @@ mod tests {
             // In the full tier the private temp directory stands over /tmp.
             for project in ["/p", "/tmp/p"] {
                 let before = standing(project, ApprovalMode::Ask);
-                let rights = before.for_turn(Position::FIRST).unwrap();
+                let rights = change::for_turn(&before, Position::FIRST).unwrap();
                 assert!(rights.net.is_off(), "{tier}, {project}");
                 let turn = StandingRights { rights, ..before.clone() };
-                let access = before.seen_in(tier).turn_access(&turn.seen_in(tier));
+                let access = turn_access(&before.seen_in(tier), &turn.seen_in(tier));
                 assert_eq!(access.write, [WirePath::from(project)], "{tier}");
                 assert_eq!(access.network_after, Network::On);
             }
@@ -86,7 +90,7 @@ mod tests {
 
     #[test]
     fn nobody_who_is_not_asked_is_offered_a_turn() {
-        let offers = |mode, position| standing("/p", mode).for_turn(position).is_some();
+        let offers = |mode, position| change::for_turn(&standing("/p", mode), position).is_some();
         assert!(offers(ApprovalMode::Ask, Position::FIRST));
         for (mode, position) in [
             (ApprovalMode::Auto, Position::FIRST),
@@ -97,13 +101,13 @@ mod tests {
             assert!(!offers(mode, position), "{mode}, {position:?}");
         }
         let fixed = StandingRights { modes: None, ..standing("/p", ApprovalMode::Ask) };
-        assert!(fixed.for_turn(Position::FIRST).is_none());
+        assert!(change::for_turn(&fixed, Position::FIRST).is_none());
     }
 
     #[test]
     fn what_the_host_runs_later_is_not_in_the_turn() {
         let before = standing("/p", ApprovalMode::Ask);
-        let turn = StandingRights { rights: before.for_turn(Position::FIRST).unwrap(), ..before };
+        let turn = StandingRights { rights: change::for_turn(&before, Position::FIRST).unwrap(), ..before };
         for (path, writes) in [
             ("/p/src/a", true),
             ("/p", true),

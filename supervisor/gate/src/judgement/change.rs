@@ -6,7 +6,7 @@ use protocol::event::NoticeCode;
 use protocol::network_words::{NetworkWordError, too_wide};
 
 use super::standing::is_kernel_tree;
-use super::{ApprovalMode, StandingRights};
+use super::{ApprovalMode, StandingRights, sockets};
 use crate::activity::Activity;
 use crate::modes::{Position, WIDEST, permits};
 
@@ -36,114 +36,120 @@ impl Unchanged {
     }
 }
 
-impl StandingRights {
-    /// Returns the access after a change, with host paths, as in `self`. Fails if nothing changes or the change is not
-    /// allowed.
-    pub fn change(&self, change: &RightsChange, activity: Activity) -> Result<Rights, Unchanged> {
-        if let Some(why) = self.refusal(change, activity) {
-            return Err(Unchanged::Refused(why));
-        }
-        let mut changed = self.rights.with_change(&self.as_far_as_allowed(change));
-        if let RightsChange::RemoveWrite { path } = change {
-            // A writable directory that contained these replaced them when it was added.
-            let auto = permits(Position::FIRST, self.mode).writes_project();
-            let of_auto = [Some(&self.project), self.caches.as_ref()].into_iter().flatten();
-            let of_auto = of_auto.filter(|place| auto && *place != path);
-            changed.write.extend(self.temp.iter().chain(of_auto).cloned());
-            changed = changed.normalised();
-        }
-        let same_as_before = changed == self.rights.clone().normalised();
-        if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
+/// Returns the access after a change, with host paths, as in `standing`. Fails if nothing changes or the change is not
+/// allowed.
+pub fn rights_after(
+    standing: &StandingRights,
+    change: &RightsChange,
+    activity: Activity,
+) -> Result<Rights, Unchanged> {
+    if let Some(why) = refusal(standing, change, activity) {
+        return Err(Unchanged::Refused(why));
     }
-
-    /// Adds the reachable addresses that the session's start allowed, if the change names none.
-    fn as_far_as_allowed(&self, change: &RightsChange) -> RightsChange {
-        match change {
-            RightsChange::Network { net, reach: None } => {
-                RightsChange::Network { net: net.clone(), reach: Some(self.reach) }
-            }
-            RightsChange::AddHosts { hosts, reach: None } if self.rights.net.is_off() => {
-                RightsChange::AddHosts { hosts: hosts.clone(), reach: Some(self.reach) }
-            }
-            change => change.clone(),
-        }
+    let mut changed = standing.rights.with_change(&as_far_as_allowed(standing, change));
+    if let RightsChange::RemoveWrite { path } = change {
+        // A writable directory that contained these replaced them when it was added.
+        let auto = permits(Position::FIRST, standing.mode).writes_project();
+        let of_auto = [Some(&standing.project), standing.caches.as_ref()].into_iter().flatten();
+        let of_auto = of_auto.filter(|place| auto && *place != path);
+        changed.write.extend(standing.temp.iter().chain(of_auto).cloned());
+        changed = changed.normalised();
     }
+    let same_as_before = changed == standing.rights.clone().normalised();
+    if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
+}
 
-    /// Fails if the mode is the same or cannot change.
-    pub fn in_mode(&self, mode: ApprovalMode, activity: Activity) -> Result<Rights, Unchanged> {
-        if mode == self.mode {
-            return Err(Unchanged::Same(format!("the mode is already {mode}")));
+/// Adds the reachable addresses that the session's start allowed, if the change names none.
+fn as_far_as_allowed(standing: &StandingRights, change: &RightsChange) -> RightsChange {
+    match change {
+        RightsChange::Network { net, reach: None } => {
+            RightsChange::Network { net: net.clone(), reach: Some(standing.reach) }
         }
-        let refused = |why: &str| Err(Unchanged::Refused(why.to_owned()));
-        match (&self.modes, activity) {
-            (_, Activity::Plan) => refused("while the agent makes a plan, nothing is writable in any mode"),
-            (None, _) => refused("the mode of this session cannot be changed"),
-            (Some(modes), Activity::Execute) => {
-                let mut rights = self.rights.clone();
-                // Directories that the user added stay. Those inside of a removed directory are added again.
-                rights.write.retain(|root| !modes.auto.contains(root));
-                rights.write.extend(self.temp.iter().chain(modes.roots(mode)).cloned());
-                if permits(Position::FIRST, mode).turns_network_off() {
-                    (rights.net, rights.reach) = (Network::Off, Reach::default());
-                    rights.sockets.clear();
-                }
-                Ok(rights.normalised())
-            }
+        RightsChange::AddHosts { hosts, reach: None } if standing.rights.net.is_off() => {
+            RightsChange::AddHosts { hosts: hosts.clone(), reach: Some(standing.reach) }
         }
+        change => change.clone(),
     }
+}
 
-    /// Access for the rest of a turn after a yes to everything: the writable directories of the mode that makes the
-    /// project writable, and no network. `None` where nobody is asked, or the mode is fixed.
-    pub fn for_turn(&self, agent: Position) -> Option<Rights> {
-        if !permits(agent, self.mode).asks() {
-            return None;
-        }
-        let mut rights = self.in_mode(WIDEST, agent.activity).ok()?;
-        (rights.net, rights.reach) = (Network::Off, Reach::default());
-        Some(rights.normalised())
+/// Fails if the mode is the same or cannot change.
+pub fn to_mode(
+    standing: &StandingRights,
+    mode: ApprovalMode,
+    activity: Activity,
+) -> Result<Rights, Unchanged> {
+    if mode == standing.mode {
+        return Err(Unchanged::Same(format!("the mode is already {mode}")));
     }
-
-    fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {
-        let wide = too_wide(&Rights::default().with_change(change).net).map(ToString::to_string);
-        if let Some(rule) = wide {
-            return Some(NetworkWordError::Suffix(rule).to_string());
-        }
-        match (change, activity) {
-            (RightsChange::Network { net, .. }, Activity::Plan) if net.reaches_out() => {
-                Some("the network stays off while a plan is made".to_owned())
+    let refused = |why: &str| Err(Unchanged::Refused(why.to_owned()));
+    match (&standing.modes, activity) {
+        (_, Activity::Plan) => refused("while the agent makes a plan, nothing is writable in any mode"),
+        (None, _) => refused("the mode of this session cannot be changed"),
+        (Some(modes), Activity::Execute) => {
+            let mut rights = standing.rights.clone();
+            // Directories that the user added stay. Those inside of a removed directory are added again.
+            rights.write.retain(|root| !modes.auto.contains(root));
+            rights.write.extend(standing.temp.iter().chain(modes.roots(mode)).cloned());
+            if permits(Position::FIRST, mode).turns_network_off() {
+                (rights.net, rights.reach) = (Network::Off, Reach::default());
+                rights.sockets.clear();
             }
-            (RightsChange::AddHosts { .. }, Activity::Plan) => {
-                Some("the network stays off while a plan is made".to_owned())
-            }
-            (RightsChange::AddWrite { .. }, Activity::Plan) => {
-                Some("nothing is writable while a plan is made".to_owned())
-            }
-            (RightsChange::AddSocket { .. }, Activity::Plan) => {
-                Some("no socket is allowed while a plan is made".to_owned())
-            }
-            (RightsChange::AddWrite { path }, Activity::Execute) => self.closed(path),
-            (RightsChange::AddSocket { path }, Activity::Execute) => self.refusal_of_socket(path),
-            (RightsChange::RemoveWrite { path }, _) if Some(path) == self.temp.as_ref() => {
-                Some("the private temp directory is always writable".to_owned())
-            }
-            _ => None,
+            Ok(rights.normalised())
         }
     }
+}
 
-    pub(super) fn closed(&self, path: &WirePath) -> Option<String> {
-        let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
-        let holds = |tree: &str| WirePath::from(tree).is_within(path);
-        if self.hidden_root(path).is_some() {
-            Some(format!("{path} is hidden from the sandbox"))
-        } else if within(&self.rights.protected) || self.is_in_levels(path) {
-            Some(format!("{path} is protected by the settings or by Bailiwick"))
-        } else if ["/proc", "/sys", "/dev"].into_iter().any(holds)
-            || is_kernel_tree(path) && !path.is_within(&"/dev".into())
-        {
-            Some(format!("{path} belongs to the kernel, or contains a path of the kernel"))
-        } else {
-            None
+/// Access for the rest of a turn after a yes to everything: the writable directories of the mode that makes the
+/// project writable, and no network. `None` where nobody is asked, or the mode is fixed.
+pub fn for_turn(standing: &StandingRights, agent: Position) -> Option<Rights> {
+    if !permits(agent, standing.mode).asks() {
+        return None;
+    }
+    let mut rights = to_mode(standing, WIDEST, agent.activity).ok()?;
+    (rights.net, rights.reach) = (Network::Off, Reach::default());
+    Some(rights.normalised())
+}
+
+fn refusal(standing: &StandingRights, change: &RightsChange, activity: Activity) -> Option<String> {
+    let wide = too_wide(&Rights::default().with_change(change).net).map(ToString::to_string);
+    if let Some(rule) = wide {
+        return Some(NetworkWordError::Suffix(rule).to_string());
+    }
+    match (change, activity) {
+        (RightsChange::Network { net, .. }, Activity::Plan) if net.reaches_out() => {
+            Some("the network stays off while a plan is made".to_owned())
         }
+        (RightsChange::AddHosts { .. }, Activity::Plan) => {
+            Some("the network stays off while a plan is made".to_owned())
+        }
+        (RightsChange::AddWrite { .. }, Activity::Plan) => {
+            Some("nothing is writable while a plan is made".to_owned())
+        }
+        (RightsChange::AddSocket { .. }, Activity::Plan) => {
+            Some("no socket is allowed while a plan is made".to_owned())
+        }
+        (RightsChange::AddWrite { path }, Activity::Execute) => closed(standing, path),
+        (RightsChange::AddSocket { path }, Activity::Execute) => sockets::refusal(standing, path),
+        (RightsChange::RemoveWrite { path }, _) if Some(path) == standing.temp.as_ref() => {
+            Some("the private temp directory is always writable".to_owned())
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn closed(standing: &StandingRights, path: &WirePath) -> Option<String> {
+    let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
+    let holds = |tree: &str| WirePath::from(tree).is_within(path);
+    if standing.hidden_root(path).is_some() {
+        Some(format!("{path} is hidden from the sandbox"))
+    } else if within(&standing.rights.protected) || standing.is_in_levels(path) {
+        Some(format!("{path} is protected by the settings or by Bailiwick"))
+    } else if ["/proc", "/sys", "/dev"].into_iter().any(holds)
+        || is_kernel_tree(path) && !path.is_within(&"/dev".into())
+    {
+        Some(format!("{path} belongs to the kernel, or contains a path of the kernel"))
+    } else {
+        None
     }
 }
 

@@ -5,8 +5,8 @@ use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
-use super::StandingRights;
-use super::judge::refused;
+use super::denial::by_policy;
+use super::{StandingRights, flags};
 use crate::modes::{Position, permits};
 use crate::tools::{ExternalCall, GuestTool, PlannedServer};
 use protocol::shell_word::shell_word;
@@ -19,111 +19,108 @@ pub enum DeniedPart {
     Executor,
 }
 
-impl StandingRights {
-    /// True if the agent may do everything that the server may, and the server is given no variable. The kernel
-    /// enforces the server's access. Hints of the server count for nothing.
-    pub(super) fn covers_guest(&self, guest: &GuestTool) -> bool {
-        // Directories of the agent alone are other directories for the server, also where they have the same name.
-        let is_own = |path: &WirePath| self.temp.as_ref().is_some_and(|temp| path.is_within(temp));
-        let is_hosts = |path: &WirePath| !is_own(path) || path.is_within(&self.project);
-        let write = self.rights.write.iter().filter(|root| is_hosts(root)).cloned().collect();
-        let standing = Rights { write, ..self.rights.clone() };
-        let GuestTool { rights, access, .. } = guest;
-        access.variables.is_empty()
-            && rights.read.iter().all(is_hosts)
-            && rights.write.iter().all(|path| !self.read_only.iter().any(|closed| path.is_within(closed)))
-            && standing.covers(rights)
-    }
+/// True if the agent may do everything that the server may, and the server is given no variable. The kernel
+/// enforces the server's access. Hints of the server count for nothing.
+pub(super) fn covers(standing: &StandingRights, guest: &GuestTool) -> bool {
+    // Directories of the agent alone are other directories for the server, also where they have the same name.
+    let is_own = |path: &WirePath| standing.temp.as_ref().is_some_and(|temp| path.is_within(temp));
+    let is_hosts = |path: &WirePath| !is_own(path) || path.is_within(&standing.project);
+    let write = standing.rights.write.iter().filter(|root| is_hosts(root)).cloned().collect();
+    let own = Rights { write, ..standing.rights.clone() };
+    let GuestTool { rights, access, .. } = guest;
+    access.variables.is_empty()
+        && rights.read.iter().all(is_hosts)
+        && rights.write.iter().all(|path| !standing.read_only.iter().any(|closed| path.is_within(closed)))
+        && own.covers(rights)
+}
 
-    /// True if a call may run only because of the user's settings.
-    pub fn runs_by_settings(&self, call: &ExternalCall) -> bool {
-        call.guest.as_ref().is_some_and(|guest| guest.always && !self.covers_guest(guest))
-    }
+/// True if a call may run only because of the user's settings.
+pub fn runs_by_settings(standing: &StandingRights, call: &ExternalCall) -> bool {
+    call.guest.as_ref().is_some_and(|guest| guest.always && !covers(standing, guest))
+}
 
-    /// Describes the first server of a plan that may do more than the flags of this session allow.
-    pub fn server_beyond_flags(&self, servers: &[PlannedServer]) -> Option<String> {
-        let is_beyond =
-            |server: &&PlannedServer| server.guest().is_some_and(|guest| !self.covers_guest(guest));
-        let server = servers.iter().find(is_beyond)?;
-        let flags = server.guest().and_then(|guest| self.flags_beyond(guest));
-        let remedy = flags.map(|flags| format!(" ({flags} allows it)")).unwrap_or_default();
-        Some(format!("calls of the MCP server {}{remedy}", server.shown))
-    }
+/// Describes the first server of a plan that may do more than the flags of this session allow.
+pub fn beyond_flags(standing: &StandingRights, servers: &[PlannedServer]) -> Option<String> {
+    let is_beyond = |server: &&PlannedServer| server.guest().is_some_and(|guest| !covers(standing, guest));
+    let server = servers.iter().find(is_beyond)?;
+    let flags = server.guest().and_then(|guest| flags_beyond(standing, guest));
+    let remedy = flags.map(|flags| format!(" ({flags} allows it)")).unwrap_or_default();
+    Some(format!("calls of the MCP server {}{remedy}", server.shown))
+}
 
-    /// The remedy for a denied call. `None` for an agent that asks.
-    pub fn external_remedy(&self, call: &ExternalCall, part: DeniedPart) -> Option<String> {
-        let guest = call.guest.as_deref()?;
-        let server = &call.server;
-        let remedy = match part {
-            DeniedPart::First => return None,
-            DeniedPart::SubAgent => {
-                let more = match self.lacked(guest) {
-                    Some(lacked) => format!(", or start a sub-agent with {lacked}"),
-                    None => String::new(),
-                };
-                format!("say so in your report: the agent that started you can make the call itself{more}")
-            }
-            DeniedPart::Planner => format!(
-                "the execution of a plan can call this server if the plan lists it: `- server: {server}` below `## Rights`, which a person approves"
-            ),
-            DeniedPart::Executor => format!(
-                "the approved plan does not list this server, so the step fails; a plan lists a server with `- server: {server}` below `## Rights`"
-            ),
-        };
-        Some(format!(": the MCP server `{server}` can do more than you ({}); {remedy}", guest.access))
-    }
-
-    /// The arguments of `spawn_agent` that would give a sub-agent all access of a server. `None` if none do.
-    fn lacked(&self, guest: &GuestTool) -> Option<String> {
-        let GuestTool { rights, access, .. } = guest;
-        let lacks = |path: &&WirePath| !self.allows_write(path);
-        let write: Vec<_> = access.write.iter().filter(lacks).map(|path| format!("\"{path}\"")).collect();
-        let write = (!write.is_empty()).then(|| format!("write: [{}]", write.join(", ")));
-        let network = (!self.rights.net.covers(&rights.net)).then(|| "network: true".to_owned());
-        let lacked: Vec<_> = write.into_iter().chain(network).collect();
-        (access.variables.is_empty() && !lacked.is_empty()).then(|| lacked.join(" and "))
-    }
-
-    /// Returns the denial of a call for which nobody can be asked. Only a headless run has a mode that nobody can change,
-    /// and a flag for single tools.
-    pub(super) fn no_external(&self, call: &ExternalCall, agent: Position) -> Denial {
-        let object = Object::Tool(format!("{} of {}", call.tool, call.server));
-        let asks = permits(Position::FIRST, self.mode).asks();
-        let missing = call.guest.as_deref().and_then(|guest| self.flags_beyond(guest));
-        let grant = match missing {
-            Some(flags) => self.offered(&flags),
-            None if asks => None,
-            None if call.guest.is_some() && agent == Position::FIRST && self.modes.is_none() => {
-                let tool = format!("{}/{}", call.server, call.tool);
-                self.offered(&format!("--allow-tool {}", shell_word(tool)))
-            }
-            None => self.offered("--mode ask"),
-        };
-        refused(Operation::Call, object, MissingRight::Approval, grant)
-    }
-
-    fn flags_beyond(&self, guest: &GuestTool) -> Option<String> {
-        let GuestTool { rights, access, .. } = guest;
-        let lacks = |path: &&WirePath| !self.allows_write(path);
-        let mut flags: Vec<_> = access
-            .write
-            .iter()
-            .filter(lacks)
-            .map(|path| format!("--write {}", shell_word(path.as_path())))
-            .collect();
-        match &rights.net {
-            net if self.rights.net.covers(net) => {}
-            Network::Hosts(hosts) => flags.push(format!("--net {}", hosts.to_string().replace(' ', ","))),
-            Network::On | Network::Off => flags.push("--net on".to_owned()),
+/// The remedy for a denied call. `None` for an agent that asks.
+pub fn remedy(standing: &StandingRights, call: &ExternalCall, part: DeniedPart) -> Option<String> {
+    let guest = call.guest.as_deref()?;
+    let server = &call.server;
+    let remedy = match part {
+        DeniedPart::First => return None,
+        DeniedPart::SubAgent => {
+            let more = match lacked(standing, guest) {
+                Some(lacked) => format!(", or start a sub-agent with {lacked}"),
+                None => String::new(),
+            };
+            format!("say so in your report: the agent that started you can make the call itself{more}")
         }
-        let widened = Rights {
-            write: [self.rights.write.as_slice(), &access.write].concat(),
-            net: self.rights.net.join(&rights.net),
-            ..self.rights.clone()
-        };
-        let helps = Self { rights: widened.normalised(), ..self.clone() }.covers_guest(guest);
-        (helps && !flags.is_empty()).then(|| flags.join(" "))
+        DeniedPart::Planner => format!(
+            "the execution of a plan can call this server if the plan lists it: `- server: {server}` below `## Rights`, which a person approves"
+        ),
+        DeniedPart::Executor => format!(
+            "the approved plan does not list this server, so the step fails; a plan lists a server with `- server: {server}` below `## Rights`"
+        ),
+    };
+    Some(format!(": the MCP server `{server}` can do more than you ({}); {remedy}", guest.access))
+}
+
+/// The arguments of `spawn_agent` that would give a sub-agent all access of a server. `None` if none do.
+fn lacked(standing: &StandingRights, guest: &GuestTool) -> Option<String> {
+    let GuestTool { rights, access, .. } = guest;
+    let lacks = |path: &&WirePath| !standing.allows_write(path);
+    let write: Vec<_> = access.write.iter().filter(lacks).map(|path| format!("\"{path}\"")).collect();
+    let write = (!write.is_empty()).then(|| format!("write: [{}]", write.join(", ")));
+    let network = (!standing.rights.net.covers(&rights.net)).then(|| "network: true".to_owned());
+    let lacked: Vec<_> = write.into_iter().chain(network).collect();
+    (access.variables.is_empty() && !lacked.is_empty()).then(|| lacked.join(" and "))
+}
+
+/// Returns the denial of a call for which nobody can be asked. Only a headless run has a mode that nobody can change,
+/// and a flag for single tools.
+pub(super) fn denial(standing: &StandingRights, call: &ExternalCall, agent: Position) -> Denial {
+    let object = Object::Tool(format!("{} of {}", call.tool, call.server));
+    let asks = permits(Position::FIRST, standing.mode).asks();
+    let missing = call.guest.as_deref().and_then(|guest| flags_beyond(standing, guest));
+    let grant = match missing {
+        Some(flags) => flags::offered(standing, &flags),
+        None if asks => None,
+        None if call.guest.is_some() && agent == Position::FIRST && standing.modes.is_none() => {
+            let tool = format!("{}/{}", call.server, call.tool);
+            flags::offered(standing, &format!("--allow-tool {}", shell_word(tool)))
+        }
+        None => flags::offered(standing, "--mode ask"),
+    };
+    by_policy(Operation::Call, object, MissingRight::Approval, grant)
+}
+
+fn flags_beyond(standing: &StandingRights, guest: &GuestTool) -> Option<String> {
+    let GuestTool { rights, access, .. } = guest;
+    let lacks = |path: &&WirePath| !standing.allows_write(path);
+    let mut flags: Vec<_> = access
+        .write
+        .iter()
+        .filter(lacks)
+        .map(|path| format!("--write {}", shell_word(path.as_path())))
+        .collect();
+    match &rights.net {
+        net if standing.rights.net.covers(net) => {}
+        Network::Hosts(hosts) => flags.push(format!("--net {}", hosts.to_string().replace(' ', ","))),
+        Network::On | Network::Off => flags.push("--net on".to_owned()),
     }
+    let widened = Rights {
+        write: [standing.rights.write.as_slice(), &access.write].concat(),
+        net: standing.rights.net.join(&rights.net),
+        ..standing.rights.clone()
+    };
+    let helps = covers(&StandingRights { rights: widened.normalised(), ..standing.clone() }, guest);
+    (helps && !flags.is_empty()).then(|| flags.join(" "))
 }
 
 #[cfg(test)]
@@ -137,7 +134,7 @@ mod tests {
     use protocol::plan::PlanRights;
 
     use super::*;
-    use crate::judgement::{SpawnVerdict, Verdict, at_start};
+    use crate::judgement::{SpawnVerdict, Verdict, judge, plan, spawn};
     use crate::tools::{Invocation, OfferedServer, OfferedTool, SpawnAgent};
 
     /// A tool of a server with this access.
@@ -209,7 +206,7 @@ mod tests {
             for mode in ApprovalMode::ALL {
                 let standing = standing(own.clone(), mode);
                 for position in [Position::FIRST, Position::SUB] {
-                    match standing.judge(&call(guest.clone()), position) {
+                    match judge::call(&standing, &call(guest.clone()), position) {
                         Verdict::Run => {
                             prop_assert!(!has_secret);
                             prop_assert!(standing.rights.net.covers(&of_guest.net));
@@ -263,18 +260,18 @@ mod tests {
                 task: "t".to_owned(), writes, write, network, role: None, servers: Vec::new(), model: None,
                 max_steps: None,
             };
-            let child = match parent.judge_spawn(&spawn, Position::FIRST) {
+            let child = match spawn::judge(&parent, &spawn, Position::FIRST) {
                 SpawnVerdict::Run(child) => Some(child),
                 SpawnVerdict::Ask(child, _) => is_approved.then_some(child),
                 SpawnVerdict::Deny(_) | SpawnVerdict::Misfit(_) => None,
             };
             if let Some(child) = child {
-                let rights = at_start(&child.rights, &parent, &child.grant);
+                let rights = spawn::at_start(&child.rights, &parent, &child.grant);
                 let standing = StandingRights { is_fixed: true, ..standing(rights, mode) };
-                match standing.judge(&external, Position::SUB) {
+                match judge::call(&standing, &external, Position::SUB) {
                     Verdict::Run => is_harmless(&guest, &standing.rights, &places)?,
                     Verdict::Deny(_) => {
-                        let said = standing.external_remedy(called, DeniedPart::SubAgent).unwrap();
+                        let said = remedy(&standing, called, DeniedPart::SubAgent).unwrap();
                         prop_assert!(said.contains("can do more than you"));
                     }
                     other => prop_assert!(false, "{:?}", other),
@@ -283,7 +280,7 @@ mod tests {
             // A planner reads, and writes its temp.
             let reads = Rights { write: vec!["/t".into()], net: Network::Off, ..parent.rights.clone() };
             let planner = standing(reads, ApprovalMode::Deny);
-            match planner.judge(&external, Position::PLANNER) {
+            match judge::call(&planner, &external, Position::PLANNER) {
                 Verdict::Run => is_harmless(&guest, &planner.rights, &places)?,
                 other => prop_assert!(matches!(other, Verdict::Deny(_))),
             }
@@ -293,10 +290,10 @@ mod tests {
                 servers: if is_listed { vec!["s".to_owned()] } else { Vec::new() },
                 ..PlanRights::default()
             };
-            let Ok((child, _)) = parent.judge_plan(Some(&asked), &[], &planner.rights) else { return Ok(()) };
+            let Ok((child, _)) = plan::judge(&parent, Some(&asked), &[], &planner.rights) else { return Ok(()) };
             let planned = PlannedServer::of(Some(&asked), &[offered(&guest)]).unwrap();
             let executor = standing(child.rights, mode);
-            if executor.judge(&external, Position::SUB) == Verdict::Run {
+            if judge::call(&executor, &external, Position::SUB) == Verdict::Run {
                 is_harmless(&guest, &executor.rights, &places)?;
             }
             let is_planned = |call: &ExternalCall| planned.iter().any(|server| server.covers(call));
@@ -306,7 +303,7 @@ mod tests {
             let widened = ExternalCall { guest: Some(Arc::new(widened)), ..called.clone() };
             prop_assert!(!is_planned(&widened) || of_other == guest.rights);
             // Flags approve a plan only if its servers can do no more than the session itself.
-            if parent.server_beyond_flags(&planned).is_none() && is_listed {
+            if beyond_flags(&parent, &planned).is_none() && is_listed {
                 is_harmless(&guest, &parent.rights, &places)?;
             }
         }
@@ -316,7 +313,7 @@ mod tests {
     fn a_server_within_the_rights_of_the_agent_runs_and_one_beyond_them_is_asked_for_or_denied() {
         let reads = || Rights { read: vec!["/".into()], ..Rights::default() };
         let agent = |mode| standing(reads(), mode);
-        let said = |guest: GuestTool, mode| match agent(mode).judge(&call(guest), Position::FIRST) {
+        let said = |guest: GuestTool, mode| match judge::call(&agent(mode), &call(guest), Position::FIRST) {
             Verdict::Deny(denial) => denial.to_string(),
             Verdict::Ask(_) => "asks".to_owned(),
             other => format!("{other:?}"),
@@ -336,15 +333,18 @@ mod tests {
     fn the_settings_of_a_project_let_its_first_agent_call_a_tool_and_no_other_agent() {
         let always = || GuestTool { always: true, ..guest(Rights::default(), &["TOKEN"]) };
         let agent = standing(Rights::default(), ApprovalMode::Deny);
-        assert!(matches!(agent.judge(&call(always()), Position::FIRST), Verdict::Run));
+        assert!(matches!(judge::call(&agent, &call(always()), Position::FIRST), Verdict::Run));
         for position in [Position::SUB, Position::PLANNER] {
-            assert!(matches!(agent.judge(&call(always()), position), Verdict::Deny(_)), "{position:?}");
+            assert!(
+                matches!(judge::call(&agent, &call(always()), position), Verdict::Deny(_)),
+                "{position:?}"
+            );
         }
         let Invocation::External(by_settings) = call(always()) else { panic!("it is external") };
-        assert!(agent.runs_by_settings(&by_settings));
+        assert!(runs_by_settings(&agent, &by_settings));
         let covered = GuestTool { always: true, ..guest(Rights::default(), &[]) };
         let Invocation::External(covered) = call(covered) else { panic!("it is external") };
-        assert!(!agent.runs_by_settings(&covered));
+        assert!(!runs_by_settings(&agent, &covered));
     }
 
     #[test]
@@ -408,8 +408,8 @@ mod tests {
             Rights { write: vec!["/tmp/x".into()], ..Rights::default() },
             Rights { read: vec!["/tmp/x".into()], ..Rights::default() },
         ] {
-            assert!(!agent.covers_guest(&guest(rights, &[])));
+            assert!(!covers(&agent, &guest(rights, &[])));
         }
-        assert!(agent.covers_guest(&guest(Rights { read: vec!["/usr".into()], ..Rights::default() }, &[])));
+        assert!(covers(&agent, &guest(Rights { read: vec!["/usr".into()], ..Rights::default() }, &[])));
     }
 }

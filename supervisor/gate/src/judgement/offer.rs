@@ -10,7 +10,7 @@ use ipc::rights::{Execution, Grant, Hosts, Network};
 use ipc::tool::{Access, ShellExec};
 
 use super::judge::plain;
-use super::{Ask, Place, StandingRights, Verdict};
+use super::{Ask, Place, StandingRights, Verdict, change, judge};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
@@ -21,81 +21,87 @@ pub struct Offer {
     pub place: Option<WirePath>,
 }
 
-impl StandingRights {
-    /// The offer for the first denial that an approval can prevent. The command already had the access `given`.
-    pub fn offer<'a>(
-        &self,
-        command: &ShellExec,
-        denials: impl IntoIterator<Item = &'a Denial>,
-        given: &Grant,
-    ) -> Option<Offer> {
-        denials.into_iter().find_map(|denial| self.offer_for(command, denial, given))
-    }
+/// The offer for the first denial that an approval can prevent. The command already had the access `given`.
+pub fn first<'a>(
+    standing: &StandingRights,
+    command: &ShellExec,
+    denials: impl IntoIterator<Item = &'a Denial>,
+    given: &Grant,
+) -> Option<Offer> {
+    denials.into_iter().find_map(|denial| offer_for(standing, command, denial, given))
+}
 
-    fn offer_for(&self, command: &ShellExec, denial: &Denial, given: &Grant) -> Option<Offer> {
-        // An approval cannot allow what no flag allows.
-        denial.grant.as_ref()?;
-        let reads = command.access == Access::Read;
-        let lifted = match denial.missing_right.value()? {
-            MissingRight::Write { path, closed_by } => {
-                let place = Place { path: path.clone(), grant: Some(path.clone()) };
-                if self.closed_place(&place).is_some() || plain(path.as_path()).is_none() {
-                    return None;
+fn offer_for(
+    standing: &StandingRights,
+    command: &ShellExec,
+    denial: &Denial,
+    given: &Grant,
+) -> Option<Offer> {
+    // An approval cannot allow what no flag allows.
+    denial.grant.as_ref()?;
+    let reads = command.access == Access::Read;
+    let lifted = match denial.missing_right.value()? {
+        MissingRight::Write { path, closed_by } => {
+            let place = Place { path: path.clone(), grant: Some(path.clone()) };
+            if judge::closed_place(standing, &place).is_some() || plain(path.as_path()).is_none() {
+                return None;
+            }
+            match closed_by {
+                Some(ClosedBy::Mode) if path.is_within(&standing.project) => {
+                    with_the_project(standing, command)
                 }
-                match closed_by {
-                    Some(ClosedBy::Mode) if path.is_within(&self.project) => self.with_the_project(command),
-                    None if denial.grade == Grade::Proved && !reads && !path.is_within(&self.project) => {
-                        return Some(Offer {
-                            denial: denial.clone(),
-                            command: command.clone(),
-                            grant: given.clone(),
-                            place: Some(path.clone()),
-                        });
-                    }
-                    _ => None,
+                None if denial.grade == Grade::Proved && !reads && !path.is_within(&standing.project) => {
+                    return Some(Offer {
+                        denial: denial.clone(),
+                        command: command.clone(),
+                        grant: given.clone(),
+                        place: Some(path.clone()),
+                    });
                 }
+                _ => None,
             }
-            // A command that can read everything must not be able to send it out.
-            MissingRight::Network if !reads && !command.network.as_ref().is_some_and(Network::is_off) => {
-                self.declared(ShellExec { network: Some(Network::On), ..command.clone() })
-            }
-            MissingRight::Host { host } if !reads && denial.grade == Grade::Proved => {
-                let net = Hosts::new([host.clone()]).map(Network::Hosts)?;
-                Some((command.clone(), Grant { net, ..Grant::default() }))
-            }
-            MissingRight::Socket { path } if !reads && denial.grade == Grade::Proved => {
-                Some((command.clone(), Grant { sockets: vec![path.clone()], ..Grant::default() }))
-            }
-            _ => None,
-        };
-        let (command, lacked) = lifted?;
-        let grant = given.join(&lacked);
-        (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
-    }
-
-    /// The command with write access to the project declared, and a grant of the project.
-    fn with_the_project(&self, command: &ShellExec) -> Option<(ShellExec, Grant)> {
-        let command = ShellExec { access: Access::Write, ..command.clone() };
-        let project = Grant { write: vec![self.project.clone()], ..self.lacked_network(&command) };
-        (self.rights.exec == Execution::Allowed).then_some((command, project))
-    }
-
-    /// A command that declares more, with the access that it then lacks.
-    fn declared(&self, command: ShellExec) -> Option<(ShellExec, Grant)> {
-        match self.judge_to_ask(&command) {
-            Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
-            Verdict::Run | Verdict::Prepare | Verdict::Deny(_) => None,
         }
-    }
-
-    /// Adds the existing path that was found. `None` if no approval can grant it.
-    pub fn placed(&self, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
-        let (place, found) = (offer.place.as_ref()?, found?);
-        let holds_the_project = self.project.is_within(&found);
-        if !place.is_within(&found) || holds_the_project || self.closed(&found).is_some() {
-            return None;
+        // A command that can read everything must not be able to send it out.
+        MissingRight::Network if !reads && !command.network.as_ref().is_some_and(Network::is_off) => {
+            declared(standing, ShellExec { network: Some(Network::On), ..command.clone() })
         }
-        let grant = offer.grant.join(&Grant { write: vec![found], ..Grant::default() });
-        (grant != offer.grant).then_some(Offer { grant, place: None, ..offer })
+        MissingRight::Host { host } if !reads && denial.grade == Grade::Proved => {
+            let net = Hosts::new([host.clone()]).map(Network::Hosts)?;
+            Some((command.clone(), Grant { net, ..Grant::default() }))
+        }
+        MissingRight::Socket { path } if !reads && denial.grade == Grade::Proved => {
+            Some((command.clone(), Grant { sockets: vec![path.clone()], ..Grant::default() }))
+        }
+        _ => None,
+    };
+    let (command, lacked) = lifted?;
+    let grant = given.join(&lacked);
+    (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
+}
+
+/// The command with write access to the project declared, and a grant of the project.
+fn with_the_project(standing: &StandingRights, command: &ShellExec) -> Option<(ShellExec, Grant)> {
+    let command = ShellExec { access: Access::Write, ..command.clone() };
+    let project =
+        Grant { write: vec![standing.project.clone()], ..judge::lacked_network(standing, &command) };
+    (standing.rights.exec == Execution::Allowed).then_some((command, project))
+}
+
+/// A command that declares more, with the access that it then lacks.
+fn declared(standing: &StandingRights, command: ShellExec) -> Option<(ShellExec, Grant)> {
+    match judge::command_to_ask(standing, &command) {
+        Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
+        Verdict::Run | Verdict::Prepare | Verdict::Deny(_) => None,
     }
+}
+
+/// Adds the existing path that was found. `None` if no approval can grant it.
+pub fn placed(standing: &StandingRights, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
+    let (place, found) = (offer.place.as_ref()?, found?);
+    let holds_the_project = standing.project.is_within(&found);
+    if !place.is_within(&found) || holds_the_project || change::closed(standing, &found).is_some() {
+        return None;
+    }
+    let grant = offer.grant.join(&Grant { write: vec![found], ..Grant::default() });
+    (grant != offer.grant).then_some(Offer { grant, place: None, ..offer })
 }

@@ -6,8 +6,9 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
 use protocol::approval::AskKind;
 
-use super::judge::{Place, plain, refused};
-use super::{Ask, StandingRights};
+use super::denial::by_policy;
+use super::judge::{Place, plain};
+use super::{Ask, StandingRights, flags, judge};
 use crate::modes::{Position, permits};
 use crate::tools::SpawnAgent;
 
@@ -29,109 +30,114 @@ pub enum SpawnVerdict {
     Misfit(String),
 }
 
-impl StandingRights {
-    /// `parent` starts the sub-agent. `self` has host paths.
-    pub fn judge_spawn(&self, spawn: &SpawnAgent, parent: Position) -> SpawnVerdict {
-        let write = match self.asked_roots(spawn) {
-            Ok(write) => write,
-            Err(misfit) => return SpawnVerdict::Misfit(misfit),
-        };
-        if let Some(denial) = write.iter().find_map(|root| self.closed_root(root)) {
-            return SpawnVerdict::Deny(denial);
-        }
-        let child = self.child_with(write, spawn.network);
-        if child.grant.is_empty() {
-            SpawnVerdict::Run(child)
-        } else if permits(parent, self.mode).asks() {
-            let ask = Ask { kind: AskKind::Agent, grant: child.grant.clone() };
-            SpawnVerdict::Ask(child, ask)
-        } else {
-            SpawnVerdict::Deny(self.beyond(&child.grant))
-        }
+/// `parent` starts the sub-agent. `standing` has host paths.
+pub fn judge(standing: &StandingRights, spawn: &SpawnAgent, parent: Position) -> SpawnVerdict {
+    let write = match asked_roots(standing, spawn) {
+        Ok(write) => write,
+        Err(misfit) => return SpawnVerdict::Misfit(misfit),
+    };
+    if let Some(denial) = write.iter().find_map(|root| closed_root(standing, root)) {
+        return SpawnVerdict::Deny(denial);
     }
+    let child = child_with(standing, write, spawn.network);
+    if child.grant.is_empty() {
+        SpawnVerdict::Run(child)
+    } else if permits(parent, standing.mode).asks() {
+        let ask = Ask { kind: AskKind::Agent, grant: child.grant.clone() };
+        SpawnVerdict::Ask(child, ask)
+    } else {
+        SpawnVerdict::Deny(beyond(standing, &child.grant))
+    }
+}
 
-    fn asked_roots(&self, spawn: &SpawnAgent) -> Result<Vec<WirePath>, String> {
-        match (spawn.writes, spawn.write.as_slice()) {
-            (false, _) => Ok(Vec::new()),
-            (true, []) => Ok(self.whole_write_right(spawn.network)),
-            (true, paths) => paths.iter().map(|path| self.asked_root(path)).collect(),
-        }
+fn asked_roots(standing: &StandingRights, spawn: &SpawnAgent) -> Result<Vec<WirePath>, String> {
+    match (spawn.writes, spawn.write.as_slice()) {
+        (false, _) => Ok(Vec::new()),
+        (true, []) => Ok(whole_write_right(standing, spawn.network)),
+        (true, paths) => paths.iter().map(|path| asked_root(standing, path)).collect(),
     }
+}
 
-    /// Everything that the agent may write, without its temp directory. Includes the project's lasting caches only for
-    /// a sub-agent with the same network, because agents execute files from there.
-    fn whole_write_right(&self, network: bool) -> Vec<WirePath> {
-        let same_network = network == self.rights.net.reaches_out();
-        let passes = |root: &&WirePath| !self.is_in_temp(root) && (same_network || !self.is_in_caches(root));
-        let mut roots: Vec<_> = self.rights.write.iter().filter(passes).cloned().collect();
-        if !roots.iter().any(|root| self.project.is_within(root)) {
-            roots.push(self.project.clone());
-        }
-        roots
+/// Everything that the agent may write, without its temp directory. Includes the project's lasting caches only for
+/// a sub-agent with the same network, because agents execute files from there.
+fn whole_write_right(standing: &StandingRights, network: bool) -> Vec<WirePath> {
+    let same_network = network == standing.rights.net.reaches_out();
+    let passes =
+        |root: &&WirePath| !standing.is_in_temp(root) && (same_network || !standing.is_in_caches(root));
+    let mut roots: Vec<_> = standing.rights.write.iter().filter(passes).cloned().collect();
+    if !roots.iter().any(|root| standing.project.is_within(root)) {
+        roots.push(standing.project.clone());
     }
+    roots
+}
 
-    /// Resolves a path of the model by its text. The start of the sub-agent opens the path without following links.
-    fn asked_root(&self, path: &WirePath) -> Result<WirePath, String> {
-        let named = plain(&self.project.as_path().join(path.as_path()));
-        let root =
-            WirePath::from(named.ok_or_else(|| format!("write: got {path}, expected a path without `..`"))?);
-        if root.is_within(&self.project) {
-            return Ok(root);
-        }
-        if self.is_in_temp(&root) {
-            return Err(format!(
-                "write: {path} is in your private temp directory, which no other agent sees; the sub-agent has a temp directory of its own"
-            ));
-        }
-        let is_own = self.rights.write.iter().any(|own| root.is_within(own)) && !self.is_in_caches(&root);
-        is_own.then_some(root).ok_or_else(|| {
-            format!("write: {path} is neither in the project nor in a directory that you can write")
-        })
+/// Resolves a path of the model by its text. The start of the sub-agent opens the path without following links.
+fn asked_root(standing: &StandingRights, path: &WirePath) -> Result<WirePath, String> {
+    let named = plain(&standing.project.as_path().join(path.as_path()));
+    let root =
+        WirePath::from(named.ok_or_else(|| format!("write: got {path}, expected a path without `..`"))?);
+    if root.is_within(&standing.project) {
+        return Ok(root);
     }
+    if standing.is_in_temp(&root) {
+        return Err(format!(
+            "write: {path} is in your private temp directory, which no other agent sees; the sub-agent has a temp directory of its own"
+        ));
+    }
+    let is_own = standing.rights.write.iter().any(|own| root.is_within(own)) && !standing.is_in_caches(&root);
+    is_own.then_some(root).ok_or_else(|| {
+        format!("write: {path} is neither in the project nor in a directory that you can write")
+    })
+}
 
-    pub(super) fn is_in_caches(&self, path: &WirePath) -> bool {
-        self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
+/// Removes the lasting caches from access that does not include writing the project. Such an agent does not use
+/// them, and must not change them.
+fn without_idle_caches(standing: &StandingRights, mut rights: Rights) -> Rights {
+    if !rights.allows_write(&standing.project) {
+        rights.write.retain(|root| !standing.is_in_caches(root));
     }
+    rights
+}
 
-    /// Removes the lasting caches from access that does not include writing the project. Such an agent does not use
-    /// them, and must not change them.
-    fn without_idle_caches(&self, mut rights: Rights) -> Rights {
-        if !rights.allows_write(&self.project) {
-            rights.write.retain(|root| !self.is_in_caches(root));
-        }
-        rights
-    }
+fn closed_root(standing: &StandingRights, root: &WirePath) -> Option<Denial> {
+    judge::closed_place(standing, &Place { path: root.clone(), grant: Some(root.clone()) })
+}
 
-    fn closed_root(&self, root: &WirePath) -> Option<Denial> {
-        self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) })
-    }
+fn child_with(standing: &StandingRights, write: Vec<WirePath>, network: bool) -> ChildRights {
+    let lacks = |root: &&WirePath| !standing.rights.write.iter().any(|own| root.is_within(own));
+    let lacks_network = network && standing.rights.net.is_off();
+    let grant = Grant {
+        write: write.iter().filter(lacks).cloned().collect(),
+        net: if lacks_network { Network::On } else { Network::Off },
+        reach: if lacks_network { standing.reach } else { Reach::default() },
+        ..Grant::default()
+    };
+    let net = match network {
+        true if lacks_network => Network::On,
+        true => standing.rights.net.clone(),
+        false => Network::Off,
+    };
+    let reach = if lacks_network { standing.reach } else { standing.rights.reach };
+    ChildRights { rights: Rights { write, net, reach, ..standing.rights.clone() }.normalised(), grant }
+}
 
-    fn child_with(&self, write: Vec<WirePath>, network: bool) -> ChildRights {
-        let lacks = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
-        let lacks_network = network && self.rights.net.is_off();
-        let grant = Grant {
-            write: write.iter().filter(lacks).cloned().collect(),
-            net: if lacks_network { Network::On } else { Network::Off },
-            reach: if lacks_network { self.reach } else { Reach::default() },
-            ..Grant::default()
-        };
-        let net = match network {
-            true if lacks_network => Network::On,
-            true => self.rights.net.clone(),
-            false => Network::Off,
-        };
-        let reach = if lacks_network { self.reach } else { self.rights.reach };
-        ChildRights { rights: Rights { write, net, reach, ..self.rights.clone() }.normalised(), grant }
+fn beyond(standing: &StandingRights, grant: &Grant) -> Denial {
+    if let Some(root) = grant.write.first() {
+        let missing = MissingRight::WriteForSubAgent { path: root.clone() };
+        return by_policy(
+            Operation::Write,
+            Object::Path(root.clone()),
+            missing,
+            flags::for_write(standing, root),
+        );
     }
-
-    fn beyond(&self, grant: &Grant) -> Denial {
-        if let Some(root) = grant.write.first() {
-            let missing = MissingRight::WriteForSubAgent { path: root.clone() };
-            return refused(Operation::Write, Object::Path(root.clone()), missing, self.write_grant(root));
-        }
-        let object = Object::Address("the network".to_owned());
-        refused(Operation::Network, object, MissingRight::NetworkForSubAgent, self.offered("--net on"))
-    }
+    let object = Object::Address("the network".to_owned());
+    by_policy(
+        Operation::Network,
+        object,
+        MissingRight::NetworkForSubAgent,
+        flags::offered(standing, "--net on"),
+    )
 }
 
 /// Access of a running sub-agent after its parent's has changed: never more than before, and never more than its
@@ -140,13 +146,13 @@ impl StandingRights {
 pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);
     allowed.write.extend(child.temp.iter().cloned());
-    child.without_idle_caches(child.rights.meet(&allowed.normalised()))
+    without_idle_caches(child, child.rights.meet(&allowed.normalised()))
 }
 
 /// Access at the start. The parent may have lost some while the call waited.
 #[must_use]
 pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Rights {
-    parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))
+    without_idle_caches(parent, asked.meet(&parent.rights.with_grant(grant)))
 }
 
 /// The part of an approved grant that remains after a user bounded the network or removed a directory.

@@ -11,7 +11,7 @@ use boundary::policy::{
     warning_of_home, write_root,
 };
 use boundary::tripwire::{JournalOptions, Watch};
-use gate::hides_socket;
+use gate::judgement::sockets;
 use gate::modes::{ApprovalMode, Permits, Position, WIDEST, permits};
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
@@ -279,7 +279,7 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
 /// Returns the sockets that agents may reach. Fails if one from a flag cannot be allowed, or is hidden; skips one from
 /// a settings file, because it may be missing on this machine.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
-    let open = |found: WirePath| match hides_socket(hidden, &found) {
+    let open = |found: WirePath| match sockets::hides_socket(hidden, &found) {
         Some(root) => Err(format!("is inside {root}, which is hidden: no socket there can be allowed")),
         None => Ok(found),
     };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use complaint::{named_in, start};
 use gate::StandingRights;
+use gate::judgement::denied;
 use gate::modes::{Position, permits};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Object, Operation};
@@ -45,13 +46,13 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
         refused,
         duration_ms: 0,
     };
-    if let Some(hint) = standing.refused_connection(&result) {
+    if let Some(hint) = denied::connection_hint(&standing, &result) {
         say(hint);
     }
-    for advice in standing.advice(&call.command, &result) {
+    for advice in denied::advice(&standing, &call.command, &result) {
         say(advice.trim_matches(['(', ')']));
     }
-    let mut denials = standing.denials(&call, &result);
+    let mut denials = denied::denials(&standing, &call, &result);
     denials.retain(|denial| status != 0 || is_told_of_success(denial));
     let shown = if status == 0 { one_of_each(&denials) } else { denials.clone() };
     for mut denial in shown {
@@ -62,7 +63,7 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
         say(&format!("access: {}", standing.line()));
     }
     if denials.is_empty()
-        && let Some(hint) = standing.refused_git_config(&result)
+        && let Some(hint) = denied::git_config_hint(&standing, &result)
     {
         say(hint.trim_matches(['(', ')']));
     }

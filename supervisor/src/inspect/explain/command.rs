@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use boundary::policy::leads_to;
 use gate::Verdict as Judged;
 use gate::command_line::{self, covers, offered_prefix};
+use gate::judgement::judge;
 use gate::modes::Position;
 use gate::tools::Invocation;
 use ipc::path::WirePath;
@@ -99,7 +100,7 @@ fn call(
     let invocation = Invocation::Worker(call);
     let standing = policy.standing;
     let mode = Some(policy.origins.of_key("mode"));
-    match standing.judge(&invocation, Position::FIRST) {
+    match judge::call(standing, &invocation, Position::FIRST) {
         Judged::Run | Judged::Prepare => ExplainAnswer::allowed("runs in the sandbox, without asking", None),
         Judged::Ask(ask) if ask.grant.is_empty() => ExplainAnswer {
             origin: mode,

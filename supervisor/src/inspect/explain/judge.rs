@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 
 use boundary::policy::place_to_grant;
+use gate::judgement::{denied, flags, judge, sockets};
 use gate::modes::{Position, permits};
 use gate::protected::is_acted_on;
 use gate::{Place, Verdict as Judged};
@@ -78,8 +79,8 @@ impl Judge<'_> {
     fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
-        let grant = place.grant.as_ref().and_then(|place| self.policy.standing.write_grant(place));
-        match self.policy.standing.judge_change(&[place]) {
+        let grant = place.grant.as_ref().and_then(|place| flags::for_write(self.policy.standing, place));
+        match judge::change(self.policy.standing, &[place]) {
             Judged::Ask(ask) => {
                 let mode = self.policy.origins.of_key("mode");
                 ExplainAnswer {
@@ -129,7 +130,7 @@ impl Judge<'_> {
             nearest: nearest.map(Into::into),
         };
         let error = ToolError { kind: ToolErrorKind::Refused, message: String::new(), access: Some(access) };
-        standing.explain(&error)
+        denied::explain(standing, &error)
     }
 
     fn denied(&self, denial: &Denial) -> ExplainAnswer {
@@ -174,7 +175,7 @@ impl Judge<'_> {
         Some(if standing.allows_write(&self.real) {
             ExplainAnswer::allowed(rule, default())
         } else {
-            let grant = standing.socket_grant(&self.real);
+            let grant = sockets::flag(standing, &self.real);
             ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, rule) }
         })
     }

@@ -12,6 +12,7 @@ use gate::approval::{
     AgentSpawn, FormSubject, HostSubject, JudgedAnswer, Proposal, Question, Ruling, Subject, SubjectChange,
     SubjectPart,
 };
+use gate::judgement::{fetch, flags, judge, offer};
 use gate::tools::{ExternalCall, Invocation, Rendered, ServedCall};
 use gate::{Ask, Offer, Verdict};
 use ipc::id::{ApprovalId, CallId};
@@ -95,7 +96,7 @@ impl Calls {
         out: &mut Outbox,
     ) -> After {
         if let Some(Open::Preparing(tool)) = self.slots.open(call).cloned() {
-            match bounds.rights.seen().judge_change(&proposal.places) {
+            match judge::change(bounds.rights.seen(), &proposal.places) {
                 // The mode may have changed meanwhile. In a mode without questions the kernel alone enforces the
                 // access.
                 Verdict::Ask(_) if !bounds.rights.asks() => self.dispatch(call, tool, out),
@@ -154,7 +155,7 @@ impl Calls {
                 | Subject::Changes(_)
                 | Subject::Fetch(_)
                 | Subject::Agent(_)
-                | Subject::Plan(_) => bounds.rights.seen().flags_for(&ask.grant),
+                | Subject::Plan(_) => flags::for_grant(bounds.rights.seen(), &ask.grant),
             };
             let flags = flags
                 .map(|flags| format!("{flags} allows the call without asking, and "))
@@ -208,7 +209,7 @@ impl Calls {
                 return self.execute_plan(call, *plan, ask, DecidedBy::User, out);
             }
             Subject::Fetch(fetch) => {
-                let permitted = bounds.rights.seen().permit(fetch, Some(&grant));
+                let permitted = fetch::permit(bounds.rights.seen(), fetch, Some(&grant));
                 return self.serve(call, ServedCall::Fetch(permitted), bounds, out);
             }
             Subject::External(external) => {
@@ -498,7 +499,7 @@ impl Calls {
         out: &mut Outbox,
     ) -> After {
         if let Some(offer) = self.slots.held(call).filter(|offer| offer.place.is_some()).cloned() {
-            match bounds.rights.seen().placed(offer, found) {
+            match offer::placed(bounds.rights.seen(), offer, found) {
                 Some(offer) => self.slots.set_offer(call, offer),
                 None => self.leave(call, None, bounds, out),
             }
@@ -552,7 +553,7 @@ impl Calls {
     fn change(&self, call: CallId, bounds: Bounds<'_>) -> Option<ToolCall> {
         let invocation = self.slots.tool_use(call)?.read(&self.charter.tools).ok()?;
         let is_prepared =
-            bounds.rights.seen().judge(&invocation, bounds.rights.position()) == Verdict::Prepare;
+            judge::call(bounds.rights.seen(), &invocation, bounds.rights.position()) == Verdict::Prepare;
         match invocation {
             Invocation::Worker(tool) if is_prepared => Some(tool),
             _ => None,

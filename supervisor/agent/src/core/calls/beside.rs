@@ -2,7 +2,8 @@
 //!
 //! They are logged as events of the agent. The model reads them after the next result.
 
-use gate::{StandingRights, is_same};
+use gate::StandingRights;
+use gate::judgement::denied;
 use ipc::denial::Denial;
 use ipc::refusal::Refusal;
 use protocol::event::{EventKind, NoticeCode, ObservedBy};
@@ -34,7 +35,7 @@ impl OrphanDenials {
 
     /// Records a denial. Returns true if it is new and the limit is not reached.
     fn is_news(&mut self, denial: &Denial) -> bool {
-        let is_news = self.told.len() < MOST && !self.told.iter().any(|known| is_same(known, denial));
+        let is_news = self.told.len() < MOST && !self.told.iter().any(|known| denied::is_same(known, denial));
         if is_news {
             self.told.push(denial.clone());
             if self.waiting.len() < MOST_SENTENCES {
@@ -48,7 +49,7 @@ impl OrphanDenials {
 
     /// Returns true once: for the first denial beyond the limit.
     fn overflows(&mut self, denial: &Denial) -> bool {
-        let is_unknown = !self.told.iter().any(|known| is_same(known, denial));
+        let is_unknown = !self.told.iter().any(|known| denied::is_same(known, denial));
         is_unknown && !std::mem::replace(&mut self.overflowed, true)
     }
 
@@ -68,7 +69,7 @@ impl OrphanDenials {
     /// Handles the broker's denials outside of calls.
     pub(super) fn on_refused(&mut self, refused: &[Refusal], seen: &StandingRights, out: &mut Outbox) {
         for refusal in refused {
-            let Some(denial) = seen.refused_by_rules(refusal) else { continue };
+            let Some(denial) = denied::refused_by_rules(seen, refusal) else { continue };
             if self.is_news(&denial) {
                 let rights = seen.summary().into();
                 out.log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });

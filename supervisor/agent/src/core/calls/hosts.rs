@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use gate::approval::{HostRuling, JudgedAnswer};
+use gate::judgement::denied;
 use ipc::id::{ApprovalId, CallId};
 use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::{Grant, HostRule, Hosts, Network};
@@ -145,6 +146,6 @@ pub(super) fn offered_host(host: &HostRule, program: &str, rights: &RightsState)
         count: 1,
         untold: 0,
     };
-    rights.seen().refused_by_rules(&refusal)?.grant?;
+    denied::refused_by_rules(rights.seen(), &refusal)?.grant?;
     Some(Grant { net: Network::Hosts(Hosts::new([host.clone()])?), ..Grant::default() })
 }

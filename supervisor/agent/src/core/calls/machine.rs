@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gate::approval::{AgentSpawn, ApprovalSettings, Proposal, Scope, Subject};
+use gate::judgement::{fetch, guest, judge, spawn};
 use gate::tools::{
     ExternalCall, Invocation, PlanCall, Registry, Rendered, SHELL_EXEC, ServedCall, SpawnAgent, TaskList,
     WRITE_PLAN,
@@ -313,7 +314,7 @@ impl Calls {
                 self.serve(call, ServedCall::Supervisor(own), bounds, out);
             }
             Begin::Judged(Invocation::External(external), Verdict::Run) => {
-                if bounds.rights.seen().runs_by_settings(&external) {
+                if guest::runs_by_settings(bounds.rights.seen(), &external) {
                     out.log_answer(call, None, ReviewDecision::Approved, DecidedBy::Configuration, None);
                 }
                 self.serve(call, ServedCall::External(external), bounds, out);
@@ -322,7 +323,7 @@ impl Calls {
                 self.ask(Case { call, ask, subject: Subject::External(external) }, bounds, out);
             }
             Begin::Judged(Invocation::Fetch(fetch), Verdict::Run) => {
-                let permitted = bounds.rights.seen().permit(fetch, None);
+                let permitted = fetch::permit(bounds.rights.seen(), fetch, None);
                 self.serve(call, ServedCall::Fetch(permitted), bounds, out);
             }
             Begin::Judged(Invocation::Fetch(fetch), Verdict::Ask(ask)) => {
@@ -401,7 +402,7 @@ impl Calls {
             (None, None) if bounds.rights.is_top_level() => DeniedPart::First,
             (None, None) => DeniedPart::SubAgent,
         };
-        bounds.rights.seen().external_remedy(external, part)
+        guest::remedy(bounds.rights.seen(), external, part)
     }
 
     fn judge(&self, call: CallId, tool_use: &ToolUse, bounds: Bounds<'_>) -> Begin {
@@ -423,7 +424,7 @@ impl Calls {
             }
             Ok(Invocation::Agent(spawn)) => judge_spawn(spawn, bounds.rights),
             Ok(invocation) => {
-                let verdict = bounds.rights.seen().judge(&invocation, bounds.rights.position());
+                let verdict = judge::call(bounds.rights.seen(), &invocation, bounds.rights.position());
                 Begin::Judged(invocation, verdict)
             }
             Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
@@ -449,7 +450,7 @@ impl Calls {
 }
 
 fn judge_spawn(spawn: SpawnAgent, rights: &RightsState) -> Begin {
-    match rights.standing().judge_spawn(&spawn, rights.position()) {
+    match spawn::judge(rights.standing(), &spawn, rights.position()) {
         SpawnVerdict::Run(child) => Begin::Delegated(spawn, child),
         SpawnVerdict::Ask(child, ask) => Begin::Asked(spawn, child, ask),
         SpawnVerdict::Deny(denial) => Begin::Judged(Invocation::Agent(spawn), Verdict::Deny(denial)),

@@ -1,7 +1,8 @@
 //! The outcomes of calls in words for the model. Denials are explained by the access that the call had.
 
+use gate::judgement::{denied, offer};
 use gate::tools::{Rendered, diffs_told, how_to_get_less, render, whole_output};
-use gate::{Offer, StandingRights, declared_too_little};
+use gate::{Offer, StandingRights};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::id::CallId;
 use ipc::image::Image;
@@ -75,25 +76,26 @@ impl Reading<'_> {
         let mut rendered = render(output);
         let (mut explanation, mut denied, mut offer) = (None, None, None);
         if let ToolOutput::Command(result) = output
-            && let Some(hint) = self.bounds.rights.standing().refused_git_config(result)
+            && let Some(hint) = denied::git_config_hint(self.bounds.rights.standing(), result)
         {
             rendered.content.push('\n');
             rendered.content.push_str(&hint);
         }
         if let ToolOutput::Command(result) = output
-            && let Some(hint) = standing.refused_connection(result)
+            && let Some(hint) = denied::connection_hint(standing, result)
         {
             rendered.content.push('\n');
             rendered.content.push_str(hint);
         }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output) {
-            for advice in standing.advice(&command.command, result) {
+            for advice in denied::advice(standing, &command.command, result) {
                 rendered.content.push('\n');
                 rendered.content.push_str(&advice);
             }
         }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(ran)) = (tool, output)
-            && let denials = standing.denials_but(command, ran, |denial| self.declined.covers(denial))
+            && let denials =
+                denied::denials_but(standing, command, ran, |denial| self.declined.covers(denial))
             && let Some(first) = denials.first()
         {
             if ran.exit == CommandExit::Code(0) {
@@ -118,7 +120,7 @@ impl Reading<'_> {
         };
         let Rendered { mut content, is_error } = rendered;
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
-            && declared_too_little(command, result)
+            && denied::declared_too_little(command, result)
         {
             content.push_str(if self.bounds.rights.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
@@ -136,7 +138,7 @@ impl Reading<'_> {
             exit != CommandExit::Code(0) || denial.grade == Grade::Proved && !self.declined.covers(denial)
         };
         let denials = denials.iter().filter(is_worth_asking);
-        self.bounds.rights.seen().offer(command, denials, given).map(Box::new)
+        offer::first(self.bounds.rights.seen(), command, denials, given).map(Box::new)
     }
 
     /// Returns the text about denials of a command that exited with 0. They are its denied writes, because it looks as
@@ -191,7 +193,7 @@ fn result_of_picture(image: &Image, pictures: Pictures) -> CallResult {
 
 fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
     let rendered = Rendered::from(error);
-    if let Some(denial) = standing.explain(error) {
+    if let Some(denial) = denied::explain(standing, error) {
         let said = match denial.layer {
             // The worker saw the mode of the mask over the path, and cannot know that from the mode of the path itself.
             Layer::Mask => Rendered::failure("the path is hidden from the sandbox"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gate::judgement::plan;
 use gate::plan::Document;
 use gate::tools::PlannedServer;
 use gate::{Change, ChildRights, PlanRefusal};
@@ -81,7 +82,7 @@ impl Planner {
         to_create: &[PlaceToCreate],
         rights: &Rights,
     ) -> Result<(ChildRights, bool), String> {
-        let child = self.planning.ceiling.judge_plan(plan.rights.as_ref(), to_create, rights);
+        let child = plan::judge(&self.planning.ceiling, plan.rights.as_ref(), to_create, rights);
         child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
     }
 
@@ -190,7 +191,7 @@ impl Planner {
 
     /// Checks that the access of a plan's execution is still within that of the session. An `Err` says what is not.
     pub(super) fn still_allows(&self, rights: &Rights) -> Result<(), String> {
-        self.planning.ceiling.still_allows_plan(rights)
+        plan::still_allowed(&self.planning.ceiling, rights)
     }
 }
 

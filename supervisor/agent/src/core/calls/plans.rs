@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gate::approval::{PlanProposal, Subject};
+use gate::judgement::{guest, judge, plan};
 use gate::modes::{Position, permits};
 use gate::plan::Document;
 use gate::tools::{ExternalCall, Invocation, ServedCall, SpawnAgent, StepUpdate, SupervisorCall};
@@ -366,7 +367,8 @@ impl Calls {
         let execution = execution.clone();
         let is_allowed = |call: &ExternalCall| {
             let invocation = Invocation::External(call.clone());
-            execution.lists(call) || bounds.rights.seen().judge(&invocation, Position::SUB) == Verdict::Run
+            execution.lists(call)
+                || judge::call(bounds.rights.seen(), &invocation, Position::SUB) == Verdict::Run
         };
         let is_taken = |open: &Open| match open {
             Open::Served(ServedCall::External(call)) => !is_allowed(call),
@@ -506,8 +508,8 @@ impl Calls {
 fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> {
     let ceiling = &planning.ceiling;
     let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
-    let rights = ceiling.beyond_flags(&proposal.child.rights).or(network);
-    rights.or_else(|| ceiling.server_beyond_flags(&proposal.servers))
+    let rights = plan::beyond_flags(ceiling, &proposal.child.rights).or(network);
+    rights.or_else(|| guest::beyond_flags(ceiling, &proposal.servers))
 }
 
 /// Returns the text about paths that will be created; `None` if there are none.

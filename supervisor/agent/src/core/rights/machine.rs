@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use gate::activity::Activity;
 use gate::approval::{Scope, SessionApprovals, SessionGrants, Subject};
+use gate::judgement::change;
 use gate::modes::{Position, Rank, permits};
 use gate::{Ask, Change, StandingRights, Unchanged};
 use ipc::id::GrantId;
@@ -198,8 +199,8 @@ impl RightsState {
             return Err(Unchanged::Refused("the access of a sub-agent cannot be changed".to_owned()));
         }
         match change {
-            Change::Rights(change) => self.standing.change(change, self.activity()),
-            Change::Mode(mode) => self.standing.in_mode(*mode, self.activity()),
+            Change::Rights(change) => change::rights_after(&self.standing, change, self.activity()),
+            Change::Mode(mode) => change::to_mode(&self.standing, *mode, self.activity()),
         }
     }
 

@@ -3,7 +3,8 @@
 //! The end of the turn restores the previous access, by another worker. Changes of the user in the meantime apply to
 //! the previous access; reductions apply at once as well.
 
-use gate::approval::Subject;
+use gate::approval::{Subject, allowed_in_turn, turn_access};
+use gate::judgement::change;
 use gate::modes::permits;
 use gate::{Ask, Change, StandingRights};
 use ipc::id::CallId;
@@ -78,13 +79,13 @@ impl RightsState {
         if self.access_after.is_some() || self.is_awaited() {
             return None;
         }
-        let rights = self.standing.for_turn(self.position())?;
+        let rights = change::for_turn(&self.standing, self.position())?;
         if rights == self.standing.rights.clone().normalised() {
             return None;
         }
         let host = StandingRights { rights, ..self.standing.clone() };
         let seen = host.seen_in(self.seen.tier);
-        seen.allows_in_turn(&host, ask, subject).then(|| self.seen.turn_access(&seen))
+        allowed_in_turn(&seen, &host, ask, subject).then(|| turn_access(&self.seen, &seen))
     }
 
     /// Begins the access that the request showed, for the rest of the turn. Returns the text for the model, and the
@@ -95,7 +96,7 @@ impl RightsState {
         access: TurnAccess,
         out: &mut Outbox,
     ) -> Option<(&'static str, Changed)> {
-        let rights = self.standing.for_turn(self.position())?;
+        let rights = change::for_turn(&self.standing, self.position())?;
         out.log(EventKind::TurnAllowed(TurnAllowed { call, access }));
         self.keep_until_end(TurnKind::Allowed);
         Some((ALLOWED, Changed::Worker(rights)))

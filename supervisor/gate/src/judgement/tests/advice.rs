@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipc::confinement::Tier;
 use ipc::tool::CommandExit;
 
-use super::super::{Machine, StandingRights};
+use super::super::{Machine, StandingRights, denied};
 use super::auto;
 use super::likely::ended;
 
@@ -17,9 +17,9 @@ fn of(root: bool, tier: Tier) -> StandingRights {
 }
 
 fn advised(standing: &StandingRights, (command, output): (&str, &str), word: &str) -> bool {
-    let advice = standing.advice(command, &ended(CommandExit::Code(1), output));
+    let advice = denied::advice(standing, command, &ended(CommandExit::Code(1), output));
     assert!(advice.iter().all(|said| said.starts_with('(') && said.ends_with(')')), "{advice:?}");
-    assert_eq!(standing.advice(command, &ended(CommandExit::Code(0), output)), Vec::<String>::new());
+    assert_eq!(denied::advice(standing, command, &ended(CommandExit::Code(0), output)), Vec::<String>::new());
     advice.iter().any(|said| said.contains(word))
 }
 
@@ -118,7 +118,8 @@ fn a_browser_is_told_what_it_wants() {
 
 #[test]
 fn a_variable_that_is_left_out_is_named() {
-    let line_of = |line: &str| of(false, Tier::Full).advice("make test", &ended(CommandExit::Code(1), line));
+    let line_of =
+        |line: &str| denied::advice(&of(false, Tier::Full), "make test", &ended(CommandExit::Code(1), line));
     for line in [
         "bash: line 1: DATABASE_URL: unbound variable",
         "KeyError: 'DATABASE_URL'",
@@ -150,7 +151,7 @@ fn ordinary_failures_get_no_advice() {
         ("pytest", "AssertionError: undefined is not a function"),
     ] {
         for tier in [Tier::Full, Tier::Floor] {
-            let said = of(true, tier).advice(command, &ended(CommandExit::Code(1), line));
+            let said = denied::advice(&of(true, tier), command, &ended(CommandExit::Code(1), line));
             assert!(said.is_empty(), "{command}: {said:?}");
         }
     }

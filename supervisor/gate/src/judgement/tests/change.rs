@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{auto, deny};
 use crate::activity::Activity;
-use crate::judgement::{Place, StandingRights, Verdict};
+use crate::judgement::{Place, StandingRights, Verdict, change, flags, judge};
 
 fn net(net: Network) -> RightsChange {
     RightsChange::Network { net, reach: None }
@@ -19,7 +19,7 @@ fn remove(path: &str) -> RightsChange {
 }
 
 fn after(standing: &StandingRights, change: &RightsChange, activity: Activity) -> String {
-    match standing.change(change, activity) {
+    match change::rights_after(standing, change, activity) {
         Ok(rights) => StandingRights { rights, ..standing.clone() }.line(),
         Err(unchanged) => unchanged.to_string(),
     }
@@ -103,15 +103,18 @@ fn nothing_opens_the_place_of_a_level() {
         let said = after(&standing, &add(place), Activity::Execute);
         assert!(said.ends_with(" is protected by the settings or by Bailiwick"), "{said}");
         let change = Place { path: place.into(), grant: Some(place.into()) };
-        assert!(matches!(standing.judge_change(std::slice::from_ref(&change)), Verdict::Deny(_)));
-        assert_eq!(standing.write_grant(&place.into()), None);
-        assert!(standing.write_grant(&"/home/me/.cache/other".into()).is_some());
+        assert!(matches!(judge::change(&standing, std::slice::from_ref(&change)), Verdict::Deny(_)));
+        assert_eq!(flags::for_write(&standing, &place.into()), None);
+        assert!(flags::for_write(&standing, &"/home/me/.cache/other".into()).is_some());
         let mut own = standing.clone();
         own.rights.write.push(levels.clone());
         let handed_on = Place { path: levels.clone(), grant: Some(levels.clone()) };
-        assert_eq!(own.judge_change(std::slice::from_ref(&handed_on)), Verdict::Run);
-        assert_eq!(own.write_grant(&place.into()), None, "another level's place stays closed");
-        assert!(matches!(standing.judge_change(&[handed_on]), Verdict::Deny(_)), "nobody else is given it");
+        assert_eq!(judge::change(&own, std::slice::from_ref(&handed_on)), Verdict::Run);
+        assert_eq!(flags::for_write(&own, &place.into()), None, "another level's place stays closed");
+        assert!(
+            matches!(judge::change(&standing, &[handed_on]), Verdict::Deny(_)),
+            "nobody else is given it"
+        );
     }
 }
 
@@ -128,14 +131,14 @@ fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
     let mut standing =
         StandingRights { reach: Reach { host: true, lan: true, ..Reach::default() }, ..auto() };
     for _ in 0..2 {
-        standing.rights = standing.change(&net(Network::On), Activity::Execute).unwrap();
+        standing.rights = change::rights_after(&standing, &net(Network::On), Activity::Execute).unwrap();
         assert_eq!(
             standing.line(),
             "writes in the project, $TMPDIR · network on +host +lan · secrets hidden"
         );
         let again = after(&standing, &net(Network::On), Activity::Execute);
         assert_eq!(again, "nothing changed: the network is already on");
-        standing.rights = standing.change(&net(Network::Off), Activity::Execute).unwrap();
+        standing.rights = change::rights_after(&standing, &net(Network::Off), Activity::Execute).unwrap();
         assert_eq!(standing.line(), "writes in the project, $TMPDIR · network off · secrets hidden");
     }
     let nowhere = RightsChange::Network { net: Network::On, reach: Some(Reach::default()) };
@@ -152,10 +155,10 @@ fn a_root_that_held_others_gives_their_place_back() {
     let mut standing = auto();
     standing.rights = standing.rights.normalised();
     let before = standing.rights.clone();
-    standing.rights = standing.change(&add("/home/me"), Activity::Execute).unwrap();
-    standing.rights = standing.change(&add("/tmp"), Activity::Execute).unwrap();
+    standing.rights = change::rights_after(&standing, &add("/home/me"), Activity::Execute).unwrap();
+    standing.rights = change::rights_after(&standing, &add("/tmp"), Activity::Execute).unwrap();
     for path in ["/home/me", "/tmp"] {
-        standing.rights = standing.change(&remove(path), Activity::Execute).unwrap();
+        standing.rights = change::rights_after(&standing, &remove(path), Activity::Execute).unwrap();
     }
     assert_eq!(standing.rights, before);
 }
@@ -191,7 +194,7 @@ proptest! {
     ) {
         let mut standing = auto();
         for change in changes {
-            let Ok(rights) = standing.change(&change, Activity::Execute) else { continue };
+            let Ok(rights) = change::rights_after(&standing, &change, Activity::Execute) else { continue };
             prop_assert_ne!(&rights, &standing.rights, "a change changes something");
             standing.rights = rights;
             for closed in ["/home/me/.ssh/id", "/etc/shadow", "/home/me/p/.git/hooks/x"] {

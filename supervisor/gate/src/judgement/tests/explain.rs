@@ -6,7 +6,7 @@ use libc::{EACCES, ENOENT, ENOSPC, EPERM, EROFS, EXDEV};
 
 use super::likely::{first, shell};
 use super::{auto, deny, online};
-use crate::judgement::StandingRights;
+use crate::judgement::{StandingRights, denied, flags};
 
 fn explain(standing: &StandingRights, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
     let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true, nearest: None };
@@ -15,7 +15,7 @@ fn explain(standing: &StandingRights, operation: Operation, path: &str, errno: i
 
 fn explain_access(standing: &StandingRights, access: FailedAccess) -> Option<Denial> {
     let message = "refused".to_owned();
-    standing.explain(&ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
+    denied::explain(standing, &ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn neither_the_home_nor_what_holds_the_project_is_offered_by_a_hint() {
         first(&standing, &shell("rm /home/me/x"), "rm: cannot remove '/home/me/x': Permission denied");
     assert!(removed.as_ref().is_some_and(|denial| denial.grant.is_none()), "{removed:?}");
     let elsewhere = StandingRights { project: "/srv/a/p".into(), home: None, ..auto() };
-    assert_eq!(elsewhere.write_grant(&"/srv/a".into()), None, "it holds the project");
-    assert_eq!(elsewhere.write_grant(&"/srv/b".into()).as_deref(), Some("--write /srv/b"));
+    assert_eq!(flags::for_write(&elsewhere, &"/srv/a".into()), None, "it holds the project");
+    assert_eq!(flags::for_write(&elsewhere, &"/srv/b".into()).as_deref(), Some("--write /srv/b"));
 }
 
 #[test]
@@ -130,5 +130,5 @@ fn plain_permissions_and_other_failures_are_no_denials() {
     assert_eq!(explain_access(&auto(), access(ENOSPC, true)), None);
     assert!(explain_access(&auto(), access(EACCES, true)).is_some(), "the positive twin");
     let error = ToolError { kind: ToolErrorKind::Refused, message: "no".to_owned(), access: None };
-    assert_eq!(auto().explain(&error), None);
+    assert_eq!(denied::explain(&auto(), &error), None);
 }

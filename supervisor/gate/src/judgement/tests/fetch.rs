@@ -3,7 +3,7 @@ use ipc::denial::Denial;
 use ipc::rights::{Grant, Hosts, Network, Reach};
 use protocol::approval::{ApprovalMode, AskKind};
 
-use super::super::{Ask, StandingRights, Verdict};
+use super::super::{Ask, StandingRights, Verdict, fetch, judge};
 use crate::modes::Position;
 use crate::tools::FetchCall;
 
@@ -28,7 +28,7 @@ fn standing(net: &str, mode: ApprovalMode) -> StandingRights {
 }
 
 fn judged(net: &str, mode: ApprovalMode, agent: Position, url: &str) -> Verdict {
-    standing(net, mode).judge(&call(url).into(), agent)
+    judge::call(&standing(net, mode), &call(url).into(), agent)
 }
 
 #[test]
@@ -79,7 +79,8 @@ fn beyond_the_rights_only_an_agent_that_asks_asks() {
 #[test]
 fn a_floor_without_mediation_has_no_list_to_name() {
     let floor = StandingRights { tier: Tier::FloorUnmediated, ..standing("off", ApprovalMode::Auto) };
-    let Verdict::Deny(denial) = floor.judge(&call("https://docs.example/").into(), Position::FIRST) else {
+    let Verdict::Deny(denial) = judge::call(&floor, &call("https://docs.example/").into(), Position::FIRST)
+    else {
         panic!("it is not denied");
     };
     assert_eq!(denial.grant.as_deref(), Some("--net on"));
@@ -88,14 +89,14 @@ fn a_floor_without_mediation_has_no_list_to_name() {
 #[test]
 fn where_each_command_is_asked_for_each_page_is() {
     let standing = StandingRights { confirm_shell: true, ..standing("on", ApprovalMode::Ask) };
-    let verdict = standing.judge(&call("https://docs.example/").into(), Position::FIRST);
+    let verdict = judge::call(&standing, &call("https://docs.example/").into(), Position::FIRST);
     assert_eq!(verdict, Verdict::Ask(Ask { kind: AskKind::Fetch, grant: Grant::default() }));
 }
 
 #[test]
 fn a_page_is_permitted_to_its_own_name_alone() {
     let hosts = |net, url, grant: Option<&Grant>| {
-        standing(net, ApprovalMode::Ask).permit(call(url), grant).hosts.to_string()
+        fetch::permit(&standing(net, ApprovalMode::Ask), call(url), grant).hosts.to_string()
     };
     assert_eq!(hosts("on", "https://docs.example/", None), "docs.example");
     assert_eq!(hosts("on", "http://docs.example/", None), "docs.example:80 docs.example");
@@ -104,6 +105,7 @@ fn a_page_is_permitted_to_its_own_name_alone() {
     assert_eq!(hosts("off", "http://docs.example/", Some(&grant)), "docs.example:80 docs.example");
     let reach = Reach { lan: true, ..Reach::default() };
     let grant = Grant { reach, ..grant };
-    let permitted = standing("off", ApprovalMode::Ask).permit(call("http://docs.example/"), Some(&grant));
+    let permitted =
+        fetch::permit(&standing("off", ApprovalMode::Ask), call("http://docs.example/"), Some(&grant));
     assert!(permitted.is_approved && permitted.reach == reach);
 }

@@ -7,13 +7,14 @@ use ipc::tool::{Access, ShellExec};
 
 use super::{auto, deny, online};
 use crate::activity::Activity;
-use crate::judgement::{ApprovalMode, Ask, StandingRights, Verdict};
+use crate::judgement::denial::unwritable;
+use crate::judgement::{ApprovalMode, Ask, StandingRights, Verdict, denied, flags, judge, offer};
 use crate::modes::Position;
 use crate::tools::{ExternalCall, Invocation, Registry, SupervisorCall};
 
 fn verdict(standing: &StandingRights, name: &str, input: &str) -> String {
     let invocation = Registry::for_activity(Activity::Execute).parse(name, input).unwrap();
-    match standing.judge(&invocation, Position::FIRST) {
+    match judge::call(standing, &invocation, Position::FIRST) {
         Verdict::Run => "run".to_owned(),
         Verdict::Prepare => "prepare".to_owned(),
         Verdict::Ask(Ask { kind, grant }) => format!("ask {kind:?}: {grant}"),
@@ -147,8 +148,8 @@ fn a_denied_writing_command_is_still_offered_the_project() {
         cwd: None,
         timeout_ms: None,
     };
-    let denial = standing.unwritable(&"/home/me/p/a".into(), Grade::Proved, None);
-    let offer = standing.offer(&call, &[denial], &Grant::default()).unwrap();
+    let denial = unwritable(&standing, &"/home/me/p/a".into(), Grade::Proved, None);
+    let offer = offer::first(&standing, &call, &[denial], &Grant::default()).unwrap();
     assert_eq!(offer.grant.to_string(), "write /home/me/p");
 }
 
@@ -161,7 +162,7 @@ fn a_call_of_an_external_tool_is_asked_for_or_denied() {
         guest: None,
     };
     let call = Invocation::External(call);
-    let said = |standing: &StandingRights, agent| match standing.judge(&call, agent) {
+    let said = |standing: &StandingRights, agent| match judge::call(standing, &call, agent) {
         Verdict::Ask(ask) => format!("asked as {:?}, for {:?}", ask.kind, ask.grant.is_empty()),
         Verdict::Deny(denial) => denial.to_string(),
         other => format!("{other:?}"),
@@ -177,7 +178,7 @@ fn a_call_of_an_external_tool_is_asked_for_or_denied() {
 fn what_the_supervisor_serves_itself_runs() {
     let call = Invocation::Supervisor(SupervisorCall { tool: "note".into(), json: "{}".to_owned() });
     for standing in [ask(), auto(), deny()] {
-        assert_eq!(standing.judge(&call, Position::FIRST), Verdict::Run);
+        assert_eq!(judge::call(&standing, &call, Position::FIRST), Verdict::Run);
     }
 }
 
@@ -198,7 +199,7 @@ fn a_refused_git_configuration_is_told_with_its_right() {
             refused: Vec::new(),
             duration_ms: 1,
         };
-        standing.refused_git_config(&result)
+        denied::git_config_hint(standing, &result)
     };
     let mut standing = auto();
     let refusals = [
@@ -212,7 +213,7 @@ fn a_refused_git_configuration_is_told_with_its_right() {
     }
     assert_eq!(said(&standing, "error: could not lock config file .git/config: File exists\n"), None);
     assert_eq!(
-        standing.write_grant(&"/home/me/p/.git/config".into()).as_deref(),
+        flags::for_write(&standing, &"/home/me/p/.git/config".into()).as_deref(),
         Some("--write .git/config")
     );
 }

@@ -7,7 +7,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EROFS};
 
 use super::{auto, deny, online, open_places};
-use crate::judgement::{Machine, StandingRights, declared_too_little};
+use crate::judgement::{Machine, StandingRights, denied};
 
 pub(super) fn shell(command: &str) -> ShellExec {
     ShellExec {
@@ -41,7 +41,7 @@ pub(super) fn all(
     output: &str,
 ) -> Vec<Denial> {
     let named = open_places(standing, call, output);
-    let denials = standing.likely(call, &CommandResult { named, ..ended(exit, output) });
+    let denials = denied::likely(standing, call, &CommandResult { named, ..ended(exit, output) });
     assert!(denials.iter().all(|denial| denial.grade == Grade::Likely));
     denials
 }
@@ -233,7 +233,7 @@ fn a_line_that_does_not_tell_of_a_write_takes_the_kernels_word() {
     let told = |write| {
         let mut named = open_places(&auto(), &call, output);
         named[0].asked = Asked { write, ..Asked::default() };
-        auto().likely(&call, &CommandResult { named, ..ended(CommandExit::Code(0), output) })
+        denied::likely(&auto(), &call, &CommandResult { named, ..ended(CommandExit::Code(0), output) })
     };
     assert_eq!(told(Some(EACCES)).iter().map(|it| it.grade).collect::<Vec<_>>(), [Grade::Likely]);
     for other in [None, Some(0), Some(EROFS)] {
@@ -268,7 +268,8 @@ fn what_plain_permissions_refuse_is_no_denial() {
         for place in &mut named {
             closed(&mut place.permits);
         }
-        !auto().likely(&call, &CommandResult { named, ..ended(CommandExit::Code(1), output) }).is_empty()
+        !denied::likely(&auto(), &call, &CommandResult { named, ..ended(CommandExit::Code(1), output) })
+            .is_empty()
     };
     let table: [(&str, Close); 5] = [
         ("touch: cannot touch '/srv/x': Permission denied", |permits| permits.write = false),
@@ -283,7 +284,7 @@ fn what_plain_permissions_refuse_is_no_denial() {
     }
     let output = "touch: cannot touch '/srv/x': Permission denied";
     let unseen = ended(CommandExit::Code(1), output);
-    assert_eq!(auto().likely(&shell("x"), &unseen), [], "nobody looked there");
+    assert_eq!(denied::likely(&auto(), &shell("x"), &unseen), [], "nobody looked there");
 }
 
 #[test]
@@ -315,7 +316,7 @@ fn between_file_systems_nothing_is_moved_whoever_holds_them() {
     let on = |devices: [u64; 2]| {
         let mut named = open_places(&auto(), &shell("x"), output);
         named.iter_mut().zip(devices).for_each(|(place, device)| place.device = device);
-        auto().likely(&shell("x"), &CommandResult { named, ..ended(CommandExit::Code(1), output) })
+        denied::likely(&auto(), &shell("x"), &CommandResult { named, ..ended(CommandExit::Code(1), output) })
     };
     assert_eq!(on([1, 2]), []);
     assert_eq!(on([1, 1])[0].missing_right.to_string(), "write /srv/b");
@@ -359,11 +360,11 @@ fn command_that_declared_to_read_was_held_to_its_own_word() {
     for output in ["touch: cannot touch 'x': Permission denied", "curl: (6) Could not resolve host: h"] {
         let result = ended(CommandExit::Code(1), output);
         assert_eq!(first(&auto(), &declared, output), None);
-        assert!(declared_too_little(&declared, &result));
-        assert!(!declared_too_little(&shell("x"), &result));
+        assert!(denied::declared_too_little(&declared, &result));
+        assert!(!denied::declared_too_little(&shell("x"), &result));
     }
-    assert!(!declared_too_little(&declared, &ended(CommandExit::Code(1), "no match")));
-    assert!(!declared_too_little(&declared, &ended(CommandExit::Code(0), "permission denied")));
+    assert!(!denied::declared_too_little(&declared, &ended(CommandExit::Code(1), "no match")));
+    assert!(!denied::declared_too_little(&declared, &ended(CommandExit::Code(0), "permission denied")));
 }
 
 #[test]
@@ -371,7 +372,7 @@ fn tail_of_long_output_is_read_too() {
     let mut result = ended(CommandExit::Code(1), "building\n");
     result.tail = "touch: cannot touch '/etc/x': Permission denied\n".to_owned();
     result.named = open_places(&auto(), &shell("make"), &result.tail);
-    assert_eq!(auto().likely(&shell("make"), &result).len(), 1);
+    assert_eq!(denied::likely(&auto(), &shell("make"), &result).len(), 1);
 }
 
 proptest! {

@@ -3,7 +3,7 @@ use ipc::tool::CommandExit;
 
 use super::likely::{ended, first, shell};
 use super::{auto, online};
-use crate::judgement::StandingRights;
+use crate::judgement::{StandingRights, denied};
 
 #[test]
 fn refused_network() {
@@ -25,11 +25,11 @@ fn refused_network() {
     ];
     for (output, address) in table {
         let result = ended(CommandExit::Code(1), output);
-        let denials = auto().likely(&shell("x"), &result);
+        let denials = denied::likely(&auto(), &shell("x"), &result);
         let denial = denials.first().unwrap_or_else(|| panic!("{output}"));
         assert_eq!(denial.grant.as_deref(), Some("--net on"));
         assert_eq!(denial.object.to_string(), address, "{output}");
-        assert_eq!(online(auto()).likely(&shell("x"), &result), [], "{output}");
+        assert_eq!(denied::likely(&online(auto()), &shell("x"), &result), [], "{output}");
     }
 }
 
@@ -42,7 +42,7 @@ fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broke
     ] {
         let result = ended(CommandExit::Code(1), output);
         let granted = |standing: &StandingRights| {
-            let denials = standing.likely(&shell("x"), &result);
+            let denials = denied::likely(standing, &shell("x"), &result);
             denials.into_iter().find_map(|denial| denial.grant)
         };
         assert_eq!(granted(&unmediated).as_deref(), Some("--net on"), "{output}");
@@ -74,8 +74,9 @@ fn a_message_that_could_not_be_sent_is_no_matter_of_the_network() {
 
 #[test]
 fn a_refused_connection_says_whose_loopback_it_was() {
-    let said =
-        |standing: &StandingRights, exit, output: &str| standing.refused_connection(&ended(exit, output));
+    let said = |standing: &StandingRights, exit, output: &str| {
+        denied::connection_hint(standing, &ended(exit, output))
+    };
     let (full, floor) = (auto().seen_in(Tier::Full), auto().seen_in(Tier::FloorUnmediated));
     let refused = "curl: (7) Failed to connect to localhost port 5432: Connection refused";
     assert!(

@@ -2,7 +2,7 @@ use ipc::rights::{Network, Rights};
 use protocol::plan::{PlaceToCreate, PlanRights};
 
 use super::{auto, deny, online};
-use crate::judgement::StandingRights;
+use crate::judgement::{StandingRights, plan};
 
 fn asked(write: &[&str], network: bool) -> PlanRights {
     let write = write.iter().map(|path| (*path).to_owned()).collect();
@@ -19,7 +19,7 @@ fn judged(
     asked: impl Into<Option<PlanRights>>,
 ) -> Result<(Vec<String>, Network, bool), String> {
     let (child, refused) =
-        standing.judge_plan(asked.into().as_ref(), &[], &planner()).map_err(|error| error.0)?;
+        plan::judge(standing, asked.into().as_ref(), &[], &planner()).map_err(|error| error.0)?;
     assert_eq!(child.grant.write, child.rights.write, "all of it is beyond the planner's rights");
     assert_eq!(child.grant.net, child.rights.net);
     let write = child.rights.write.iter().map(ToString::to_string).collect();
@@ -52,7 +52,7 @@ fn the_caches_go_only_to_an_execution_that_writes_the_project_with_the_sessions_
 fn a_place_to_create_counts_as_its_directory_which_has_to_be_open_to_plans_too() {
     let given = |path: &str, directory: &str| {
         let place = PlaceToCreate { path: path.into(), directory: directory.into() };
-        let judged = auto().judge_plan(Some(&asked(&["src/new.rs", "docs"], false)), &[place], &planner());
+        let judged = plan::judge(&auto(), Some(&asked(&["src/new.rs", "docs"], false)), &[place], &planner());
         judged.map(|(child, _)| child.grant.write.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
     assert_eq!(
@@ -115,8 +115,8 @@ fn a_plan_gets_places_of_the_project_and_of_the_flags_and_no_others() {
 #[test]
 fn the_flags_of_a_run_approve_no_more_than_they_allow() {
     let beyond = |standing: &StandingRights, rights| {
-        let (child, _) = standing.judge_plan(rights, &[], &planner()).unwrap();
-        standing.beyond_flags(&child.rights)
+        let (child, _) = plan::judge(standing, rights, &[], &planner()).unwrap();
+        plan::beyond_flags(standing, &child.rights)
     };
     assert_eq!(beyond(&auto(), None), None);
     assert_eq!(beyond(&deny(), None).as_deref(), Some("writing /home/me/p (--mode auto allows it)"));

@@ -8,7 +8,8 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
 use super::likely::{ended, shell};
 use super::{auto, online, open_places};
-use crate::judgement::StandingRights;
+use crate::judgement::denial::unwritable;
+use crate::judgement::{StandingRights, denied};
 
 fn refusal(act: Act, object: Target) -> Refusal {
     Refusal { process: 7, program: "curl".to_owned(), act, object, errno: 101, count: 1, untold: 0 }
@@ -19,7 +20,7 @@ fn to(address: &str, place: Place) -> Refusal {
 }
 
 fn proved(standing: &StandingRights, refusal: Refusal) -> Option<Denial> {
-    let denials = standing.proved(&shell("x"), &[refusal]);
+    let denials = denied::proved(standing, &shell("x"), &[refusal]);
     assert!(denials.len() <= 1 && denials.iter().all(|denial| denial.grade == Grade::Proved));
     denials.into_iter().next()
 }
@@ -80,7 +81,7 @@ fn names_that_programs_choose_stay_in_their_place() {
 fn all(standing: &StandingRights, output: &str, refused: Vec<Refusal>) -> Vec<Denial> {
     let call = shell("x");
     let named = open_places(standing, &call, output);
-    standing.denials(&call, &CommandResult { named, refused, ..ended(CommandExit::Code(1), output) })
+    denied::denials(standing, &call, &CommandResult { named, refused, ..ended(CommandExit::Code(1), output) })
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn nothing_is_offered_for_what_has_no_path() {
         for name in
             ["anon_inode:[eventfd]", "anon_inode:inotify", "pipe:[17]", "socket:[17]", "mnt:[4026531841]"]
         {
-            let denial = standing.unwritable(&name.into(), Grade::Proved, None);
+            let denial = unwritable(&standing, &name.into(), Grade::Proved, None);
             assert_eq!(denial.grant, None, "{name}");
             let refused = said(&standing, refusal(Act::Change, Target::File(name.into())));
             assert!(!refused.contains("--write"), "{refused}");
@@ -130,7 +131,7 @@ fn one_grant_is_told_once_and_no_more_than_so_many() {
 fn a_command_that_declared_to_read_lacks_no_network() {
     let call = ShellExec { access: Access::Read, ..shell("x") };
     let refused = [to("192.0.2.1:80", Place::Elsewhere)];
-    assert_eq!(auto().proved(&call, &refused), []);
+    assert_eq!(denied::proved(&auto(), &call, &refused), []);
     let call = ShellExec { network: Some(Network::On), ..call };
-    assert_eq!(auto().proved(&call, &refused)[0].layer, Layer::Mediation);
+    assert_eq!(denied::proved(&auto(), &call, &refused)[0].layer, Layer::Mediation);
 }

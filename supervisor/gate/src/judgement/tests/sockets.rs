@@ -8,7 +8,9 @@ use protocol::approval::{AskKind, SessionScope};
 use super::{auto, deny};
 use crate::activity::Activity;
 use crate::approval::{Scope, Subject};
-use crate::judgement::{ApprovalMode, Ask, Modes, SpawnVerdict, StandingRights, hides_socket, narrowed};
+use crate::judgement::{
+    ApprovalMode, Ask, Modes, SpawnVerdict, StandingRights, change, denied, offer, plan, sockets, spawn,
+};
 use crate::modes::Position;
 use crate::tools::{ExternalCall, SpawnAgent};
 
@@ -31,18 +33,29 @@ fn with(standing: StandingRights, sockets: &[&str]) -> StandingRights {
 #[test]
 fn a_denied_socket_is_offered_by_itself() {
     let standing = auto();
-    let denial = standing.refused_by_rules(&refused(DOCKER)).unwrap();
+    let denial = denied::refused_by_rules(&standing, &refused(DOCKER)).unwrap();
     assert_eq!(denial.missing_right.value(), Some(&MissingRight::Socket { path: DOCKER.into() }));
     assert_eq!(denial.grant.as_deref(), Some("--socket /run/docker.sock"));
-    let offer = standing.offer(&command(Access::Standing), [&denial], &Grant::default()).unwrap();
+    let offer = offer::first(&standing, &command(Access::Standing), [&denial], &Grant::default()).unwrap();
     assert_eq!(offer.grant, Grant { sockets: vec![DOCKER.into()], ..Grant::default() });
     assert_eq!(offer.place, None);
-    assert_eq!(standing.offer(&command(Access::Standing), [&denial], &offer.grant), None, "given already");
-    assert_eq!(standing.offer(&command(Access::Read), [&denial], &Grant::default()), None, "it only reads");
-    let fixed = StandingRights { is_fixed: true, ..standing };
-    let denial = fixed.refused_by_rules(&refused(DOCKER)).unwrap();
     assert_eq!(
-        (denial.grant.as_ref(), fixed.offer(&command(Access::Standing), [&denial], &Grant::default())),
+        offer::first(&standing, &command(Access::Standing), [&denial], &offer.grant),
+        None,
+        "given already"
+    );
+    assert_eq!(
+        offer::first(&standing, &command(Access::Read), [&denial], &Grant::default()),
+        None,
+        "it only reads"
+    );
+    let fixed = StandingRights { is_fixed: true, ..standing };
+    let denial = denied::refused_by_rules(&fixed, &refused(DOCKER)).unwrap();
+    assert_eq!(
+        (
+            denial.grant.as_ref(),
+            offer::first(&fixed, &command(Access::Standing), [&denial], &Grant::default())
+        ),
         (None, None)
     );
 }
@@ -65,35 +78,46 @@ fn what_is_hidden_or_protected_is_never_offered_and_never_allowed() {
         ),
         ("/proc/1/root/run/s", "/proc/1/root/run/s belongs to the kernel, or contains a path of the kernel"),
     ] {
-        let denial = standing.refused_by_rules(&refused(path)).unwrap();
+        let denial = denied::refused_by_rules(&standing, &refused(path)).unwrap();
         assert_eq!(denial.grant, None, "{path}");
-        assert_eq!(standing.offer(&command(Access::Standing), [&denial], &Grant::default()), None, "{path}");
-        let change = standing.change(&RightsChange::AddSocket { path: path.into() }, Activity::Execute);
+        assert_eq!(
+            offer::first(&standing, &command(Access::Standing), [&denial], &Grant::default()),
+            None,
+            "{path}"
+        );
+        let change = change::rights_after(
+            &standing,
+            &RightsChange::AddSocket { path: path.into() },
+            Activity::Execute,
+        );
         assert_eq!(change.unwrap_err().to_string(), format!("the access was not changed: {why}"));
     }
     // One socket of the runtime directory may be allowed, unless something hides it by its own name.
     let bus = WirePath::from("/run/user/1000/bus");
-    assert_eq!(standing.socket_grant(&bus).as_deref(), Some("--socket /run/user/1000/bus"));
+    assert_eq!(sockets::flag(&standing, &bus).as_deref(), Some("--socket /run/user/1000/bus"));
     standing.rights.hidden.push("/run/user/1000".into());
-    assert_eq!(standing.socket_grant(&bus), None);
-    assert_eq!(hides_socket(&standing.rights.hidden, &bus), Some(&"/run/user/1000".into()));
+    assert_eq!(sockets::flag(&standing, &bus), None);
+    assert_eq!(sockets::hides_socket(&standing.rights.hidden, &bus), Some(&"/run/user/1000".into()));
 }
 
 #[test]
 fn a_change_allows_one_socket_and_takes_it_back() {
     let [add, remove] =
         [RightsChange::AddSocket { path: DOCKER.into() }, RightsChange::RemoveSocket { path: DOCKER.into() }];
-    let allowed = auto().change(&add, Activity::Execute).unwrap();
+    let allowed = change::rights_after(&auto(), &add, Activity::Execute).unwrap();
     assert_eq!(allowed, Rights { sockets: vec![DOCKER.into()], ..auto().rights.normalised() });
     let standing = with(auto(), &[DOCKER]);
     let said = |standing: &StandingRights, change, activity| {
-        standing.change(change, activity).unwrap_err().to_string()
+        change::rights_after(standing, change, activity).unwrap_err().to_string()
     };
     assert_eq!(
         said(&standing, &add, Activity::Execute),
         "nothing changed: /run/docker.sock can already be reached"
     );
-    assert_eq!(standing.change(&remove, Activity::Execute).unwrap(), auto().rights.normalised());
+    assert_eq!(
+        change::rights_after(&standing, &remove, Activity::Execute).unwrap(),
+        auto().rights.normalised()
+    );
     assert_eq!(
         said(&auto(), &remove, Activity::Execute),
         "nothing changed: the socket /run/docker.sock was not allowed before"
@@ -117,19 +141,22 @@ fn no_agent_below_has_a_socket_that_its_parent_lacks() {
         model: None,
         max_steps: None,
     };
-    let SpawnVerdict::Run(child) = parent.judge_spawn(&spawn, Position::FIRST) else {
+    let SpawnVerdict::Run(child) = spawn::judge(&parent, &spawn, Position::FIRST) else {
         panic!("nothing is lacked")
     };
     assert_eq!(child.rights.sockets, parent.rights.sockets);
     assert!(child.grant.sockets.is_empty(), "it is no more than the parent has");
     let child = StandingRights { rights: child.rights, ..deny() };
-    assert!(narrowed(&child, &auto().rights, &Grant::default()).sockets.is_empty(), "the parent lost it");
-    let (executor, _) = parent.judge_plan(None, &[], &deny().rights).unwrap();
+    assert!(
+        spawn::narrowed(&child, &auto().rights, &Grant::default()).sockets.is_empty(),
+        "the parent lost it"
+    );
+    let (executor, _) = plan::judge(&parent, None, &[], &deny().rights).unwrap();
     assert!(executor.rights.sockets.is_empty(), "no table of a plan names sockets");
     let modes = Modes { auto: vec!["/home/me/p".into()], always: vec![] };
     let parent = StandingRights { modes: Some(modes), ..parent };
-    assert!(parent.in_mode(ApprovalMode::Deny, Activity::Execute).unwrap().sockets.is_empty());
-    assert!(!parent.in_mode(ApprovalMode::Ask, Activity::Execute).unwrap().sockets.is_empty());
+    assert!(change::to_mode(&parent, ApprovalMode::Deny, Activity::Execute).unwrap().sockets.is_empty());
+    assert!(!change::to_mode(&parent, ApprovalMode::Ask, Activity::Execute).unwrap().sockets.is_empty());
 }
 
 #[test]

@@ -7,12 +7,12 @@ use ipc::tool::{Access, CommandExit, CommandResult, FailedAccess, ShellExec, Too
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
 use super::{auto, deny, open_places};
-use crate::judgement::StandingRights;
+use crate::judgement::{StandingRights, denied, flags};
 
 fn explain(standing: &StandingRights, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
     let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true, nearest: None };
     let message = "refused".to_owned();
-    standing.explain(&ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
+    denied::explain(standing, &ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
 
 fn likely(standing: &StandingRights, output: &str) -> Option<Denial> {
@@ -35,7 +35,7 @@ fn likely(standing: &StandingRights, output: &str) -> Option<Denial> {
         refused: Vec::new(),
         duration_ms: 1,
     };
-    standing.likely(&call, &result).into_iter().next()
+    denied::likely(standing, &call, &result).into_iter().next()
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn what_is_held_in_its_place_cannot_be_moved_and_the_reason_is_said() {
 fn the_right_to_configure_git_is_named_where_it_lies() {
     let mut standing = with_git();
     standing.project = "/home/me/worktree".into();
-    let grant = standing.write_grant(&"/home/me/p/.git/config".into());
+    let grant = flags::for_write(&standing, &"/home/me/p/.git/config".into());
     assert_eq!(grant.as_deref(), Some("--write /home/me/p/.git/config"));
 }
 
@@ -186,7 +186,7 @@ fn the_mask_of_a_hidden_place_permits_nothing_by_itself() {
         };
         ToolError { kind: ToolErrorKind::Refused, message: "refused".to_owned(), access: Some(access) }
     };
-    let layer = |tier, path| auto().seen_in(tier).explain(&error(path)).map(|denial| denial.layer);
+    let layer = |tier, path| denied::explain(&auto().seen_in(tier), &error(path)).map(|denial| denial.layer);
     assert_eq!(layer(Tier::Full, "/home/me/.ssh/id"), Some(Layer::Mask));
     assert_eq!(layer(Tier::Floor, "/home/me/.ssh/id"), None);
     assert_eq!(layer(Tier::Full, "/var/lib/x"), None, "not hidden: plain permissions refused it");

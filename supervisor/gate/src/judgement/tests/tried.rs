@@ -5,7 +5,7 @@ use libc::{EACCES, EPERM, EROFS};
 
 use super::likely::{ended, full, shell};
 use super::{auto, open_places};
-use crate::judgement::StandingRights;
+use crate::judgement::{StandingRights, denied};
 
 /// Denials if the worker repeated the access and the kernel gave these answers.
 fn tried(
@@ -20,7 +20,7 @@ fn tried(
     for place in &mut named {
         (place.asked, place.permits) = (asked, permits);
     }
-    standing.likely(&call, &CommandResult { named, ..ended(CommandExit::Code(1), output) })
+    denied::likely(standing, &call, &CommandResult { named, ..ended(CommandExit::Code(1), output) })
 }
 
 #[test]

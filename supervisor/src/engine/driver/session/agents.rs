@@ -2,7 +2,8 @@
 //! and withdrawal of access) is carried out between two inputs.
 
 use agent::core::{ContextItem, Input, NewAgent, TreeLimits, account_of};
-use gate::{Change, narrowed};
+use gate::Change;
+use gate::judgement::spawn;
 use ipc::id::{AgentId, CallId};
 use protocol::event::{EventKind, NoticeCode, SubAgentResult};
 use protocol::frontend::{AgentAction, Op};
@@ -106,7 +107,7 @@ impl SessionAgents {
             let Some(parent) = self.runs.find(&child.parent).map(AgentRun::agent) else { continue };
             let Some(at) = self.runs.position(&id) else { continue };
             let Some(run) = self.runs.get(at) else { continue };
-            let rights = narrowed(run.agent().host_standing(), parent.rights(), &child.grant);
+            let rights = spawn::narrowed(run.agent().host_standing(), parent.rights(), &child.grant);
             self.runs.guarded(shared, at, |run, shared| run.feed(shared, Input::Narrowed { rights }))?;
         }
         Ok(())

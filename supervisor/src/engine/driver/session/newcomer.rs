@@ -2,7 +2,8 @@
 //! limits, with more access than its parent's and its grant, or without a line in the log.
 
 use agent::core::{Agent, NewAgent, Purpose, TreeLimits};
-use gate::{Change, at_start};
+use gate::Change;
+use gate::judgement::{plan, spawn};
 use ipc::id::{AgentId, CallId};
 use protocol::event::{EventKind, SubAgentSpawned, SubAgentStatus};
 use protocol::frontend::{AgentAction, Op};
@@ -130,12 +131,13 @@ impl Placed {
         // The user may have withdrawn the plan's access since the approval.
         if let (Purpose::Executor(_), Some(planner)) = (&wanted.agent.purpose, parent)
             && let Some(planning) = planner.planning()
-            && let Err(why) = planning.ceiling.still_allows_plan(&wanted.agent.rights)
+            && let Err(why) = plan::still_allowed(&planning.ceiling, &wanted.agent.rights)
         {
             return Err(wanted.failed(format!("the plan is not executed: {why}")));
         }
         let grant = &wanted.child.grant;
-        let rights = parent.map(|parent| at_start(&wanted.agent.rights, parent.host_standing(), grant));
+        let rights =
+            parent.map(|parent| spawn::at_start(&wanted.agent.rights, parent.host_standing(), grant));
         wanted.agent.rights = rights.unwrap_or_default();
         wanted.agent.grant = grant.clone();
         tracing::debug!(id = %wanted.id, "a sub-agent starts");

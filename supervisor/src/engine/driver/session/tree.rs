@@ -9,8 +9,9 @@ use boundary::monitor::WorkerEvent;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use gate::judgement::spawn;
 use gate::modes::{Position, permits};
-use gate::{Change, StandingRights, narrowed_grant};
+use gate::{Change, StandingRights};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
 use protocol::frontend::AgentAction;
@@ -252,11 +253,11 @@ impl AgentTree {
     pub(super) fn withdraw(&mut self, action: &AgentAction) -> bool {
         let without = |grant: &Grant| match action {
             AgentAction::SetRights { change: RightsChange::RemoveWrite { path } } => {
-                narrowed_grant(grant, &Network::On, Some(path))
+                spawn::narrowed_grant(grant, &Network::On, Some(path))
             }
             AgentAction::SetRights { change } => change
                 .network_bound()
-                .map_or_else(|| grant.clone(), |bound| narrowed_grant(grant, bound, None)),
+                .map_or_else(|| grant.clone(), |bound| spawn::narrowed_grant(grant, bound, None)),
             AgentAction::SetMode { mode } if !permits(Position::SUB, *mode).keeps_approvals() => {
                 Grant::default()
             }

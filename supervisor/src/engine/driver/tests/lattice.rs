@@ -1,9 +1,10 @@
 //! Access in random trees of agents: at every step a sub-agent has at most its parent's access and its grant.
 
 use gate::activity::Activity;
+use gate::judgement::{change, spawn};
 use gate::modes::Position;
 use gate::tools::SpawnAgent;
-use gate::{ApprovalMode, Modes, SpawnVerdict, StandingRights, at_start, narrowed, narrowed_grant};
+use gate::{ApprovalMode, Modes, SpawnVerdict, StandingRights};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights, RightsChange};
 
@@ -114,7 +115,7 @@ impl Tree {
         };
         let Member { standing, level, .. } = &self.members[parent];
         let position = if *level == 0 { Position::FIRST } else { Position::SUB };
-        let (child, grant) = match standing.judge_spawn(&spawn, position) {
+        let (child, grant) = match spawn::judge(standing, &spawn, position) {
             SpawnVerdict::Run(child) => (child, Grant::default()),
             SpawnVerdict::Ask(child, ask) if self.dice.below(2) == 0 => (child, ask.grant),
             SpawnVerdict::Ask(..) | SpawnVerdict::Deny(_) | SpawnVerdict::Misfit(_) => return,
@@ -134,7 +135,7 @@ impl Tree {
             return;
         }
         let temp = WirePath::from(format!("/t/{}", self.members.len()).as_str());
-        let mut rights = at_start(&rights, above, &grant);
+        let mut rights = spawn::at_start(&rights, above, &grant);
         rights.write.push(temp.clone());
         let standing = StandingRights::new(rights.normalised(), "/p".into(), Some(temp), ApprovalMode::Deny);
         let standing = StandingRights { caches: above.caches.clone(), is_fixed: true, ..standing };
@@ -155,8 +156,8 @@ impl Tree {
         };
         let first = &mut self.members[0].standing;
         let changed = match &action {
-            Action::Change(change) => first.change(change, Activity::Execute),
-            Action::Mode(mode) => first.in_mode(*mode, Activity::Execute),
+            Action::Change(change) => change::rights_after(&first, change, Activity::Execute),
+            Action::Mode(mode) => change::to_mode(&first, *mode, Activity::Execute),
         };
         if let (Ok(_), Action::Mode(mode)) = (&changed, &action) {
             first.mode = *mode;
@@ -174,10 +175,10 @@ impl Tree {
                     net: bound @ (Network::Off | Network::Hosts(_)),
                     ..
                 }) => {
-                    *grant = narrowed_grant(grant, bound, None);
+                    *grant = spawn::narrowed_grant(grant, bound, None);
                 }
                 Action::Change(RightsChange::RemoveWrite { path }) => {
-                    *grant = narrowed_grant(grant, &Network::On, Some(path));
+                    *grant = spawn::narrowed_grant(grant, &Network::On, Some(path));
                 }
                 Action::Mode(ApprovalMode::Deny) => *grant = Grant::default(),
                 Action::Change(_) | Action::Mode(_) => {}
@@ -190,7 +191,7 @@ impl Tree {
             let Some(parent) = self.members[at].parent else { continue };
             let above = self.members[parent].standing.rights.clone();
             let member = &mut self.members[at];
-            let rights = narrowed(&member.standing, &above, &member.grant);
+            let rights = spawn::narrowed(&member.standing, &above, &member.grant);
             assert!(member.standing.rights.covers(&rights), "no sub-agent is widened");
             member.standing.rights = rights;
         }

@@ -3,7 +3,7 @@
 use ipc::confinement::Tier;
 use ipc::tool::{CommandExit, CommandResult};
 
-use super::StandingRights;
+use crate::judgement::StandingRights;
 
 struct Advice {
     /// True if the failure can occur with this access.
@@ -157,31 +157,29 @@ const MISSING: &[&str] = &[
 /// Parts of names of variables with credentials, which users are never advised to pass.
 const CREDENTIALS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"];
 
-impl StandingRights {
-    /// Advice on a command that failed for a reason that more access would not prevent.
-    pub fn advice(&self, command: &str, result: &CommandResult) -> Vec<String> {
-        if result.exit == CommandExit::Code(0) {
-            return Vec::new();
-        }
-        let text = || [&result.head, &result.tail].into_iter().flat_map(|text| text.lines());
-        let lines: Vec<_> = text().map(str::to_ascii_lowercase).collect();
-        let command = command.to_ascii_lowercase();
-        let advice = ADVICE.iter().filter(|advice| advice.fits(self, &lines, &command));
-        let mut all: Vec<_> = advice.map(|advice| format!("({})", advice.says)).collect();
-        all.extend(text().find_map(|line| self.left_out(line)).map(|name| {
-            format!(
-                "({name} is set in the user's environment, and not passed to commands. The user can pass it with --env {name}.)"
-            )
-        }));
-        all
+/// Advice on a command that failed for a reason that more access would not prevent.
+pub fn advice(standing: &StandingRights, command: &str, result: &CommandResult) -> Vec<String> {
+    if result.exit == CommandExit::Code(0) {
+        return Vec::new();
     }
+    let text = || [&result.head, &result.tail].into_iter().flat_map(|text| text.lines());
+    let lines: Vec<_> = text().map(str::to_ascii_lowercase).collect();
+    let command = command.to_ascii_lowercase();
+    let advice = ADVICE.iter().filter(|advice| advice.fits(standing, &lines, &command));
+    let mut all: Vec<_> = advice.map(|advice| format!("({})", advice.says)).collect();
+    all.extend(text().find_map(|line| left_out(standing, line)).map(|name| {
+        format!(
+            "({name} is set in the user's environment, and not passed to commands. The user can pass it with --env {name}.)"
+        )
+    }));
+    all
+}
 
-    /// The variable that a line reports as missing, if the user has it.
-    fn left_out<'a>(&self, line: &'a str) -> Option<&'a str> {
-        let lower = line.to_ascii_lowercase();
-        MISSING.iter().any(|words| lower.contains(words)).then_some(())?;
-        let of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let is_plain = |name: &str| !CREDENTIALS.iter().any(|part| name.to_ascii_uppercase().contains(part));
-        line.split(|c| !of_a_name(c)).find(|word| is_plain(word) && self.machine.has_variable(word))
-    }
+/// The variable that a line reports as missing, if the user has it.
+fn left_out<'a>(standing: &StandingRights, line: &'a str) -> Option<&'a str> {
+    let lower = line.to_ascii_lowercase();
+    MISSING.iter().any(|words| lower.contains(words)).then_some(())?;
+    let of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_plain = |name: &str| !CREDENTIALS.iter().any(|part| name.to_ascii_uppercase().contains(part));
+    line.split(|c| !of_a_name(c)).find(|word| is_plain(word) && standing.machine.has_variable(word))
 }

@@ -1,0 +1,34 @@
+//! Recognises denied system calls in a command's output that no access would permit.
+
+use complaint::{DeniedCall, When, denied_call};
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::MissingRight;
+use libc::{ENOSYS, EPERM};
+
+use crate::judgement::StandingRights;
+
+/// The denial of the system call that a line names. `None` if the user could not make the call without a sandbox
+/// either.
+pub(super) fn refused_call(standing: &StandingRights, line: &str) -> Option<Denial> {
+    let call = unpermitted_call(standing, line)?;
+    standing.machine.permits(call.capability).then(|| Denial {
+        layer: Layer::Seccomp,
+        operation: Operation::Call,
+        missing_right: MissingRight::Call { name: call.name.to_owned() }.into(),
+        object: Object::Syscall(call.name.to_owned()),
+        program: None,
+        grant: None,
+        grade: if call.when == When::Sometimes { Grade::Likely } else { Grade::Proved },
+        errno: Some(if call.when == When::AsIfAbsent { ENOSYS } else { EPERM }),
+    })
+}
+
+/// The system call that a line names, if no access permits it. Sockets count only without a broker, which otherwise
+/// decides, and `io_uring` only if the kernel has it.
+pub(super) fn unpermitted_call(standing: &StandingRights, line: &str) -> Option<DeniedCall> {
+    denied_call(line).filter(|call| match call.name {
+        "socket" => standing.tier != Tier::FloorUnmediated,
+        name => !name.starts_with("io_uring") || standing.machine.has_io_uring(),
+    })
+}
