@@ -14,13 +14,13 @@ use protocol::frontend::Op;
 
 use super::approvals::ask_config;
 use super::script::{Script, call};
-use super::served::{answered, called, definition, search};
+use super::served::{answered, called, definition, external, search, served};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, FormAsked, Input};
 
 fn serving(config: AgentConfig) -> Script {
     let mut script = called(config, &[search("a")]);
-    script.external(1, ReviewDecision::Approved).lines();
+    script.input(external(1, ReviewDecision::Approved)).lines();
     script
 }
 
@@ -53,54 +53,52 @@ fn sent() -> McpAnswer {
     McpAnswer::Accepted(r#"{"go":true}"#.to_owned())
 }
 
-impl Script {
-    fn asks(&mut self, id: u64, call: u64) -> &mut Self {
-        self.asks_for(id, call, "Go on?", McpForm::Fields(vec![field("go")]))
-    }
+fn form_asked(id: u64, call: u64) -> Input {
+    asks_for(id, call, "Go on?", McpForm::Fields(vec![field("go")]))
+}
 
-    fn asks_for(&mut self, id: u64, call: u64, message: &str, form: McpForm) -> &mut Self {
-        let asked = FormAsked { id, call: CallId(call), message: message.to_owned(), form };
-        self.input(Input::FormAsked(asked))
-    }
+fn asks_for(id: u64, call: u64, message: &str, form: McpForm) -> Input {
+    let asked = FormAsked { id, call: CallId(call), message: message.to_owned(), form };
+    Input::FormAsked(asked)
+}
 
-    fn form(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Form, decision, digest: None })
-    }
+fn form(id: u64, decision: ReviewDecision) -> Input {
+    Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Form, decision, digest: None })
+}
 
-    fn form_answers(&self) -> Vec<(u64, McpAnswer)> {
-        let answer = |effect: &Effect| match effect {
-            Effect::AnswerForm { id, answer } => Some((*id, answer.clone())),
-            _ => None,
-        };
-        self.effects.iter().filter_map(answer).collect()
-    }
+fn form_answers(script: &Script) -> Vec<(u64, McpAnswer)> {
+    let answer = |effect: &Effect| match effect {
+        Effect::AnswerForm { id, answer } => Some((*id, answer.clone())),
+        _ => None,
+    };
+    script.effects.iter().filter_map(answer).collect()
 }
 
 #[test]
 fn each_answer_reaches_its_own_question_once() {
     let mut script = serving(ask_config());
-    script.asks(1, 1).asks(2, 1).asks(3, 1);
-    assert_eq!(script.form_answers(), []);
-    script.form(3, filled()).form(2, ReviewDecision::DENIED);
+    script.input(form_asked(1, 1)).input(form_asked(2, 1)).input(form_asked(3, 1));
+    assert_eq!(form_answers(&script), []);
+    script.input(form(3, filled())).input(form(2, ReviewDecision::DENIED));
     // A second answer, one to nothing, and one of another kind.
-    script.form(3, ReviewDecision::DENIED).form(9, filled());
-    assert_eq!(script.form_answers(), [(2, sent()), (1, McpAnswer::Declined)]);
+    script.input(form(3, ReviewDecision::DENIED)).input(form(9, filled()));
+    assert_eq!(form_answers(&script), [(2, sent()), (1, McpAnswer::Declined)]);
     let (id, decision) = (ApprovalId(4), ReviewDecision::Approved);
     script.decide(Op::Answer { id, kind: AskKind::ExternalTool, decision, digest: None });
-    assert_eq!(script.form_answers()[2..], [(3, McpAnswer::Cancelled)]);
-    script.asks(4, 1).form(5, ReviewDecision::Cancelled);
-    script.asks(5, 1).input(Input::Lapsed {
+    assert_eq!(form_answers(&script)[2..], [(3, McpAnswer::Cancelled)]);
+    script.input(form_asked(4, 1)).input(form(5, ReviewDecision::Cancelled));
+    script.input(form_asked(5, 1)).input(Input::Lapsed {
         id: ApprovalId(6),
         by: DecidedBy::Deadline,
         cause: "late".to_owned(),
     });
-    script.form(6, filled());
+    script.input(form(6, filled()));
     let cancelled = [(4, McpAnswer::Cancelled), (5, McpAnswer::Cancelled)];
-    assert_eq!(script.form_answers()[3..], cancelled);
+    assert_eq!(form_answers(&script)[3..], cancelled);
     // A value that the form does not have.
-    script.asks(6, 1).form(7, ReviewDecision::Filled { values: FormValues::new() });
-    assert_eq!(script.form_answers()[5..], [(6, McpAnswer::Cancelled)]);
-    script.served(1, answered("done"));
+    script.input(form_asked(6, 1)).input(form(7, ReviewDecision::Filled { values: FormValues::new() }));
+    assert_eq!(form_answers(&script)[5..], [(6, McpAnswer::Cancelled)]);
+    script.input(served(1, answered("done")));
     assert!(script.lines().contains("finished 1 a Completed \"done\""));
 }
 
@@ -108,23 +106,23 @@ fn each_answer_reaches_its_own_question_once() {
 fn a_question_ends_with_its_call_the_turn_and_a_change_of_access() {
     let cancelled = [(1, McpAnswer::Cancelled)];
     let mut script = serving(ask_config());
-    script.asks(1, 1).served(1, answered("done"));
-    assert_eq!(script.form_answers(), cancelled);
-    script.form(2, filled());
-    assert_eq!(script.form_answers(), cancelled, "an answer after the end of the call goes nowhere");
-    script.asks(2, 1);
-    assert_eq!(script.form_answers()[1..], [(2, McpAnswer::Cancelled)], "the call has ended");
+    script.input(form_asked(1, 1)).input(served(1, answered("done")));
+    assert_eq!(form_answers(&script), cancelled);
+    script.input(form(2, filled()));
+    assert_eq!(form_answers(&script), cancelled, "an answer after the end of the call goes nowhere");
+    script.input(form_asked(2, 1));
+    assert_eq!(form_answers(&script)[1..], [(2, McpAnswer::Cancelled)], "the call has ended");
     let mut script = serving(ask_config());
-    script.asks(1, 1).interrupt();
-    assert_eq!(script.form_answers(), cancelled);
+    script.input(form_asked(1, 1)).interrupt();
+    assert_eq!(form_answers(&script), cancelled);
     let mut config = ask_config();
     config.standing.rights.net = Network::On;
     let mut script = serving(config);
-    script.asks(1, 1).set_rights(RightsChange::Network { net: Network::Off, reach: None });
-    assert_eq!(script.form_answers(), cancelled);
+    script.input(form_asked(1, 1)).set_rights(RightsChange::Network { net: Network::Off, reach: None });
+    assert_eq!(form_answers(&script), cancelled);
     let mut script = serving(ask_config());
-    script.asks(1, 1).form(2, ReviewDecision::Abort);
-    assert_eq!(script.form_answers(), cancelled);
+    script.input(form_asked(1, 1)).input(form(2, ReviewDecision::Abort));
+    assert_eq!(form_answers(&script), cancelled);
     assert!(script.lines().contains("cancel call 1"));
 }
 
@@ -132,7 +130,7 @@ fn a_question_ends_with_its_call_the_turn_and_a_change_of_access() {
 fn a_question_that_may_not_be_asked_is_declined_and_told() {
     let form = || McpForm::Fields(vec![field("go")]);
     let declined = |script: &mut Script| {
-        assert_eq!(script.form_answers(), [(1, McpAnswer::Declined)]);
+        assert_eq!(form_answers(script), [(1, McpAnswer::Declined)]);
         assert!(!script.lines().contains("ask 2"));
     };
     for (message, form, why) in [
@@ -142,7 +140,7 @@ fn a_question_that_may_not_be_asked_is_declined_and_told() {
         ("Go on?", McpForm::Unshown("a field of a kind".to_owned()), "cannot be shown: a field of a kind"),
     ] {
         let mut script = serving(ask_config());
-        script.asks_for(1, 1, message, form);
+        script.input(asks_for(1, 1, message, form));
         let told = |effect: &Effect| format!("{effect:?}").contains(why);
         assert!(script.effects.iter().any(told), "{why}");
         declined(&mut script);
@@ -163,9 +161,9 @@ fn an_agent_whose_calls_run_unasked_may_have_its_server_ask() {
         (AgentConfig { approvals: silent, ..sub_agent() }, false),
     ] {
         let mut script = covered(config);
-        script.asks(1, 1);
+        script.input(form_asked(1, 1));
         let is_form = |effect: &Effect| matches!(effect, Effect::RequestApproval { request, .. } if request.kind() == AskKind::Form);
         assert_eq!(script.effects.iter().any(is_form), asks, "{}", script.lines());
-        assert_eq!(script.form_answers().is_empty(), asks);
+        assert_eq!(form_answers(&script).is_empty(), asks);
     }
 }

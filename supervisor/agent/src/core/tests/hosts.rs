@@ -34,88 +34,90 @@ fn ended(process: u32) -> CallOutcome {
     CallOutcome::Done(ToolOutput::Command(CommandResult { process, ..result }))
 }
 
-impl Script {
-    fn connects(&mut self, number: u64, process: u32, host: &str) -> &mut Self {
-        self.input(Input::HostAsked(HostAsked {
-            id: question(number),
-            call: None,
-            process,
-            host: host.parse().unwrap(),
-            program: "node".to_owned(),
-        }))
-    }
+fn connects(number: u64, process: u32, host: &str) -> Input {
+    Input::HostAsked(HostAsked {
+        id: question(number),
+        call: None,
+        process,
+        host: host.parse().unwrap(),
+        program: "node".to_owned(),
+    })
+}
 
-    fn host(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Host, decision, digest: None })
-    }
+fn host(id: u64, decision: ReviewDecision) -> Input {
+    Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Host, decision, digest: None })
+}
 
-    fn answers(&self) -> Vec<(u64, bool)> {
-        let answer = |effect: &Effect| match effect {
-            Effect::AnswerHost { id, allowed } => Some((id.number, *allowed)),
-            _ => None,
-        };
-        self.effects.iter().filter_map(answer).collect()
-    }
+fn answers(script: &Script) -> Vec<(u64, bool)> {
+    let answer = |effect: &Effect| match effect {
+        Effect::AnswerHost { id, allowed } => Some((id.number, *allowed)),
+        _ => None,
+    };
+    script.effects.iter().filter_map(answer).collect()
+}
 
-    fn requests_for_hosts(&self) -> usize {
-        let is_one = |effect: &&Effect| matches!(effect, Effect::RequestApproval { request, .. } if request.kind() == AskKind::Host);
-        self.effects.iter().filter(is_one).count()
-    }
+fn requests_for_hosts(script: &Script) -> usize {
+    let is_one = |effect: &&Effect| matches!(effect, Effect::RequestApproval { request, .. } if request.kind() == AskKind::Host);
+    script.effects.iter().filter(is_one).count()
 }
 
 #[test]
 fn each_answer_is_for_its_own_question() {
     let mut script = running();
-    script.connects(1, 10, "a.example").connects(2, 10, "b.example:80").connects(3, 11, "c.example");
-    assert_eq!((script.requests_for_hosts(), script.answers()), (3, vec![]));
-    script.host(2, ReviewDecision::Approved).host(1, ReviewDecision::DENIED);
+    script.input(connects(1, 10, "a.example")).input(connects(2, 10, "b.example:80")).input(connects(
+        3,
+        11,
+        "c.example",
+    ));
+    assert_eq!((requests_for_hosts(&script), answers(&script)), (3, vec![]));
+    script.input(host(2, ReviewDecision::Approved)).input(host(1, ReviewDecision::DENIED));
     // A second answer, one to nothing, and one of another kind.
-    script.host(2, ReviewDecision::DENIED).host(9, ReviewDecision::Approved);
+    script.input(host(2, ReviewDecision::DENIED)).input(host(9, ReviewDecision::Approved));
     let (id, decision) = (ApprovalId(3), ReviewDecision::Approved);
     script.decide(Op::Answer { id, kind: AskKind::Denied, decision, digest: None });
-    assert_eq!(script.answers(), [(2, true), (1, false), (3, false)]);
-    script.connects(4, 10, "d.example");
+    assert_eq!(answers(&script), [(2, true), (1, false), (3, false)]);
+    script.input(connects(4, 10, "d.example"));
     script.input(Input::Lapsed { id: ApprovalId(4), by: DecidedBy::Deadline, cause: "late".to_owned() });
-    script.host(4, ReviewDecision::Approved);
-    assert_eq!(script.answers()[3..], [(4, false)]);
+    script.input(host(4, ReviewDecision::Approved));
+    assert_eq!(answers(&script)[3..], [(4, false)]);
 }
 
 #[test]
 fn the_end_of_a_command_takes_its_questions_back_and_no_others() {
     let mut script = running();
-    script.connects(1, 10, "a.example").connects(2, 11, "a.example");
+    script.input(connects(1, 10, "a.example")).input(connects(2, 11, "a.example"));
     script.outcome(1, ended(10));
-    assert_eq!(script.answers(), [(1, false)]);
+    assert_eq!(answers(&script), [(1, false)]);
     script.outcome(2, CallOutcome::Cancelled);
-    assert_eq!(script.answers(), [(1, false), (2, false)], "no command runs any more");
+    assert_eq!(answers(&script), [(1, false), (2, false)], "no command runs any more");
     let mut script = running();
-    script.connects(1, 10, "a.example").interrupt();
-    assert_eq!(script.answers(), [(1, false)]);
+    script.input(connects(1, 10, "a.example")).interrupt();
+    assert_eq!(answers(&script), [(1, false)]);
     let mut script = running();
-    script.connects(1, 10, "a.example").net(Network::Off);
-    assert_eq!(script.answers(), [(1, false)]);
-    script.connects(2, 10, "b.example");
-    assert_eq!(script.answers()[1..], [(2, false)], "the worker is being replaced");
+    script.input(connects(1, 10, "a.example")).net(Network::Off);
+    assert_eq!(answers(&script), [(1, false)]);
+    script.input(connects(2, 10, "b.example"));
+    assert_eq!(answers(&script)[1..], [(2, false)], "the worker is being replaced");
 }
 
 #[test]
 fn a_host_for_the_session_joins_the_list_when_no_command_runs() {
     let mut script = running();
     let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Network };
-    script.connects(1, 10, "a.example").host(1, decision.clone());
-    assert_eq!(script.answers(), [(1, true)]);
+    script.input(connects(1, 10, "a.example")).input(host(1, decision.clone()));
+    assert_eq!(answers(&script), [(1, true)]);
     let is_replaced =
         |script: &Script| script.effects.iter().any(|effect| matches!(effect, Effect::ReplaceWorker { .. }));
-    script.outcome(1, command(0, "")).connects(2, 11, "a.example");
+    script.outcome(1, command(0, "")).input(connects(2, 11, "a.example"));
     assert!(!is_replaced(&script), "the other command goes on");
-    assert_eq!((script.requests_for_hosts(), script.answers()), (1, vec![(1, true), (2, true)]));
+    assert_eq!((requests_for_hosts(&script), answers(&script)), (1, vec![(1, true), (2, true)]));
     script.outcome(2, command(0, ""));
     assert!(is_replaced(&script));
     let list = script.agent.rights().net.to_string();
     assert!(list.contains("a.example") && list.contains("listed.example"), "{list}");
     // A person who narrows the network meanwhile means that host as well.
     let mut script = running();
-    script.connects(1, 10, "a.example").host(1, decision);
+    script.input(connects(1, 10, "a.example")).input(host(1, decision));
     script.set_rights(RightsChange::Network { net: Network::Off, reach: None });
     script.ready(2);
     assert!(script.agent.rights().net.is_off());
@@ -136,15 +138,15 @@ fn whoever_may_not_ask_is_answered_with_no_at_once() {
     ] {
         let mut script = asking_with(config, &[run("a", "npm ci")]);
         assert!(!script.agent.asks_hosts());
-        script.connects(1, 10, "a.example");
-        assert_eq!((script.requests_for_hosts(), script.answers()), (0, vec![(1, false)]));
+        script.input(connects(1, 10, "a.example"));
+        assert_eq!((requests_for_hosts(&script), answers(&script)), (0, vec![(1, false)]));
     }
     // There is nothing to ask about a host of the list, and without a command.
     let mut script = running();
     assert!(script.agent.asks_hosts());
-    script.connects(1, 10, "listed.example").outcome(1, command(0, "")).outcome(2, command(0, ""));
-    script.connects(2, 10, "a.example");
-    assert_eq!((script.requests_for_hosts(), script.answers()), (0, vec![(1, false), (2, false)]));
+    script.input(connects(1, 10, "listed.example")).outcome(1, command(0, "")).outcome(2, command(0, ""));
+    script.input(connects(2, 10, "a.example"));
+    assert_eq!((requests_for_hosts(&script), answers(&script)), (0, vec![(1, false), (2, false)]));
     let one_shot = HostAsked {
         id: question(3),
         call: Some(CallId(9)),
@@ -153,5 +155,5 @@ fn whoever_may_not_ask_is_answered_with_no_at_once() {
         program: String::new(),
     };
     script.input(Input::HostAsked(one_shot));
-    assert_eq!(script.answers()[2..], [(3, false)], "that call is not carried out");
+    assert_eq!(answers(&script)[2..], [(3, false)], "that call is not carried out");
 }

@@ -26,20 +26,20 @@ impl Script {
         let decision = ReviewDecision::ApprovedInPart { part };
         self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Patch, decision, digest })
     }
+}
 
-    /// The new texts of what was carried out.
-    fn carried(&self) -> Vec<(String, String)> {
-        let patches = self.effects.iter().filter_map(|effect| match effect {
-            Effect::CarryOut { effect, .. } => Some(&**effect),
-            _ => None,
-        });
-        let files = patches.flat_map(|effect| match effect {
-            Exact::Patch(patch) => patch.files.iter(),
-            Exact::Exec(_) => panic!("a command"),
-        });
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        files.map(|file| (file.path.to_string(), text(&file.new.as_ref().unwrap().bytes))).collect()
-    }
+/// The new texts of what was carried out.
+fn carried(script: &Script) -> Vec<(String, String)> {
+    let patches = script.effects.iter().filter_map(|effect| match effect {
+        Effect::CarryOut { effect, .. } => Some(&**effect),
+        _ => None,
+    });
+    let files = patches.flat_map(|effect| match effect {
+        Exact::Patch(patch) => patch.files.iter(),
+        Exact::Exec(_) => panic!("a command"),
+    });
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    files.map(|file| (file.path.to_string(), text(&file.new.as_ref().unwrap().bytes))).collect()
 }
 
 fn text(path: &str, text: &str) -> FilePart {
@@ -64,11 +64,11 @@ fn the_part_is_carried_out_and_the_result_says_what_differs() {
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
-    assert_eq!(script.carried(), [("/p/v.txt".to_owned(), "mine\n".to_owned())]);
+    assert_eq!(carried(&script), [("/p/v.txt".to_owned(), "mine\n".to_owned())]);
     // Decided once.
     script.in_part(1, &[text("/p/v.txt", "again\n")]);
     assert!(script.lines().contains("request 1 is no longer open: ignored the answer (approved_in_part)"));
-    assert_eq!(script.carried().len(), 1);
+    assert_eq!(carried(&script).len(), 1);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_answer_that_does_not_fit_denies_the_call() {
     let lines = script.lines();
     assert!(lines.contains("denied by BadAnswer the part is the whole change"), "{lines}");
     assert!(lines.contains("finished 1 a Denied"), "{lines}");
-    assert!(script.carried().is_empty());
+    assert!(carried(&script).is_empty());
 }
 
 #[test]
@@ -109,5 +109,5 @@ fn of_changes_shown_together_one_is_left_out_whole() {
     start 2 with 3 messages
     "#);
     let expected = [("/p/b.txt", "new\n"), ("/p/c.txt", "mine\n")];
-    assert_eq!(script.carried(), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+    assert_eq!(carried(&script), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
 }

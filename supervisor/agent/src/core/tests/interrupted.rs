@@ -11,24 +11,22 @@ use super::script::{Script, command, config, read, run};
 use crate::conversation::{StopReason, StreamEvent};
 use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 
-impl Script {
-    pub(super) fn log(&self) -> Vec<SessionEvent> {
-        let logged = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Log { kind, .. } => Some(kind.clone()),
-            _ => None,
-        });
-        let event = |(id, kind): (u64, EventKind)| SessionEvent {
-            id: EventId(id),
-            parent: None,
-            time_ms: 0,
-            session: "s".into(),
-            agent: AgentId::root(),
-            parent_agent: None,
-            observed_by: ObservedBy::Supervisor,
-            kind,
-        };
-        (1..).zip(logged).map(event).collect()
-    }
+pub(super) fn logged(script: &Script) -> Vec<SessionEvent> {
+    let logged = script.effects.iter().filter_map(|effect| match effect {
+        Effect::Log { kind, .. } => Some(kind.clone()),
+        _ => None,
+    });
+    let event = |(id, kind): (u64, EventKind)| SessionEvent {
+        id: EventId(id),
+        parent: None,
+        time_ms: 0,
+        session: "s".into(),
+        agent: AgentId::root(),
+        parent_agent: None,
+        observed_by: ObservedBy::Supervisor,
+        kind,
+    };
+    (1..).zip(logged).map(event).collect()
 }
 
 fn progress(call: u64, output: &str, duration_ms: u64) -> Input {
@@ -63,7 +61,7 @@ fn what_the_provider_counted_of_an_interrupted_reply_is_taken_and_the_rest_is_es
         script.user("go").started(1);
         script.stream(1, StreamEvent::UsageTold { usage: told });
         script.delta(1, 0, "a text of some length that nobody counted, and that goes on").interrupt();
-        let log = script.log();
+        let log = logged(&script);
         let reply = log.iter().find_map(|event| match &event.kind {
             EventKind::AssistantMessage(reply) => Some(reply),
             _ => None,
@@ -146,7 +144,7 @@ fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
     let said = |script: &mut Script| script.user("go on").last_messages();
     let mut script = Script::new();
     script.user("go").started(1).delta(1, 0, "Half a").interrupt();
-    let log = script.log();
+    let log = logged(&script);
     let alive = said(&mut script);
     let mut restored = Script::new();
     restored.agent = Agent::new(config()).restored(&log, false);
@@ -155,7 +153,7 @@ fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
         assert!(messages.contains("Half a") && messages.contains("interrupted you here"), "{messages}");
     }
     // It was told before the session ended once more.
-    let log = [log, restored.log()].concat();
+    let log = [log, logged(&restored)].concat();
     let mut again = Script::new();
     again.agent = Agent::new(config()).restored(&log, false);
     assert_eq!(said(&mut again).matches("interrupted you here").count(), 1);

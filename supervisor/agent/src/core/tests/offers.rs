@@ -18,27 +18,24 @@ const OUTSIDE: &str = "touch: cannot touch '/etc/probe': Permission denied";
 const IN_PROJECT: &str = "sh: 1: cannot create /p/out: Permission denied";
 const NETWORK: &str = "curl: (6) Could not resolve host: example.com";
 
-impl Script {
-    fn again(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Denied, decision, digest: None })
-    }
+fn again(id: u64, decision: ReviewDecision) -> Input {
+    Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Denied, decision, digest: None })
+}
 
-    fn located(&mut self, call: u64, place: Option<&str>) -> &mut Self {
-        self.input(Input::Located { call: CallId(call), place: place.map(Into::into) })
-    }
+fn located(call: u64, place: Option<&str>) -> Input {
+    Input::Located { call: CallId(call), place: place.map(Into::into) }
+}
 
-    fn asked_after_denials(&self) -> usize {
-        let asks =
-            |effect: &&Effect| matches!(effect, Effect::RequestApproval { .. } | Effect::Locate { .. });
-        self.effects.iter().filter(asks).count()
-    }
+fn asked_after_denials(script: &Script) -> usize {
+    let asks = |effect: &&Effect| matches!(effect, Effect::RequestApproval { .. } | Effect::Locate { .. });
+    script.effects.iter().filter(asks).count()
 }
 
 /// An agent whose command was denied a write in /etc, with the lines until the question.
 fn denied_outside() -> Script {
     let mut script = asking(&[run("a", "touch /etc/probe")]);
     script.outcome(1, proved_command(1, OUTSIDE));
-    script.located(1, Some("/etc"));
+    script.input(located(1, Some("/etc")));
     script
 }
 
@@ -48,9 +45,9 @@ fn what_lies_outside_is_offered_as_the_place_that_was_found_and_the_second_run_i
     script.lines();
     script.outcome(1, proved_command(1, OUTSIDE));
     assert_snapshot!(script.lines(), @"locate 1: /etc/probe");
-    script.located(1, Some("/etc"));
+    script.input(located(1, Some("/etc")));
     assert_snapshot!(script.lines(), @r#"ask 1: deniedCommandApproval {"denial":{"layer":"landlock","operation":"write","object":{"path":"/etc/probe"},"missing_right":{"type":"write","path":"/etc/probe"},"grant":"--write /etc/probe","grade":"proved","errno":13},"grant":{"write":["/etc"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","touch /etc/probe"],"cwd":"/p","grant_root":"/etc","access":"standing"}"#);
-    script.again(1, ReviewDecision::Approved);
+    script.input(again(1, ReviewDecision::Approved));
     assert_snapshot!(script.lines(), @r"
     log answered 1 of call 1: approved by User - by Supervisor
     asked 1 no more
@@ -73,7 +70,7 @@ fn what_lies_outside_is_offered_as_the_place_that_was_found_and_the_second_run_i
 fn a_denial_that_is_left_is_told_once_with_a_word_of_the_user() {
     let mut script = denied_outside();
     script.lines();
-    script.again(1, ReviewDecision::Denied { message: Some("use /tmp".to_owned()) });
+    script.input(again(1, ReviewDecision::Denied { message: Some("use /tmp".to_owned()) }));
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by User - by Supervisor
     asked 1 no more
@@ -90,7 +87,7 @@ fn a_write_in_the_project_is_offered_with_write_access_also_where_it_is_only_lik
     script.lines();
     script.outcome(1, command(2, IN_PROJECT));
     assert_snapshot!(script.lines(), @r#"ask 1: deniedCommandApproval {"denial":{"layer":"landlock","operation":"write","object":{"path":"/p/out"},"missing_right":{"type":"write","path":"/p/out","closed_by":"mode"},"grant":"--mode auto","grade":"likely"},"grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","echo x > out"],"cwd":"/p","grant_root":"/p","access":"write"}"#);
-    script.again(1, session(SessionScope::GrantRoot));
+    script.input(again(1, session(SessionScope::GrantRoot)));
     assert_snapshot!(script.lines(), @r"
     log answered 1 of call 1: approved_for_session by User - by Supervisor
     asked 1 no more
@@ -106,11 +103,11 @@ fn a_write_in_the_project_is_offered_with_write_access_also_where_it_is_only_lik
 #[test]
 fn a_second_denial_is_offered_with_the_access_of_both() {
     let mut script = asking(&[run("a", "make")]);
-    script.outcome(1, command(2, IN_PROJECT)).again(1, ReviewDecision::Approved).lines();
+    script.outcome(1, command(2, IN_PROJECT)).input(again(1, ReviewDecision::Approved)).lines();
     script.carried_out(1, command(6, NETWORK));
     assert_snapshot!(script.lines(), @r#"ask 2: deniedCommandApproval {"denial":{"layer":"mediation","operation":"network","object":{"address":"example.com"},"missing_right":{"type":"network"},"grant":"--net on","grade":"likely"},"grant":{"write":["/p"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","make"],"cwd":"/p","network":"on","access":"write"}"#);
     // Two rights at once are no single standing right.
-    script.again(2, session(SessionScope::Network));
+    script.input(again(2, session(SessionScope::Network)));
     assert_snapshot!(script.lines(), @r#"
     log answered 2 of call 1: denied by BadAnswer this approval for the session does not match the request by Supervisor
     asked 2 no more
@@ -125,7 +122,7 @@ fn a_second_denial_is_offered_with_the_access_of_both() {
 fn the_network_can_be_a_standing_right() {
     let mut script = asking(&[run("a", "curl example.com")]);
     script.outcome(1, command(6, NETWORK)).lines();
-    script.again(1, session(SessionScope::Network));
+    script.input(again(1, session(SessionScope::Network)));
     script.carried_out(1, command(0, "page"));
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: approved_for_session by User - by Supervisor
@@ -146,7 +143,7 @@ fn a_scope_that_was_not_shown_denies() {
     ] {
         let mut script = denied_outside();
         script.lines();
-        script.again(1, session(scope.clone()));
+        script.input(again(1, session(scope.clone())));
         let lines = script.lines();
         assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{scope:?}: {lines}");
         assert!(lines.contains("finished 1 a Failed"), "{lines}");
@@ -189,7 +186,7 @@ fn whoever_may_not_ask_is_told_at_once() {
     for (n, config) in configs.into_iter().enumerate() {
         let mut script = asking_with(config, &[run("a", "touch /etc/probe")]);
         script.outcome(1, proved_command(1, OUTSIDE));
-        assert_eq!(script.asked_after_denials(), 0, "{n}");
+        assert_eq!(asked_after_denials(&script), 0, "{n}");
         assert!(script.lines().contains("finished 1 a Failed"), "{n}");
     }
 }
@@ -222,7 +219,7 @@ fn nothing_is_offered_that_nothing_can_allow() {
     for (n, (block, outcome)) in cases.into_iter().enumerate() {
         let mut script = asking(&[block]);
         script.outcome(1, outcome);
-        assert_eq!(script.asked_after_denials(), 0, "{n}: {}", script.lines());
+        assert_eq!(asked_after_denials(&script), 0, "{n}: {}", script.lines());
         assert!(script.lines().contains("finished 1 a"), "{n}");
     }
 }
@@ -235,14 +232,14 @@ fn a_place_that_nobody_may_grant_is_not_offered() {
         let mut script = asking(&[run("a", "touch /etc/probe")]);
         script.outcome(1, proved_command(1, OUTSIDE));
         script.lines();
-        script.located(1, place);
+        script.input(located(1, place));
         let lines = script.lines();
         assert!(!lines.contains("ask ") && lines.contains("finished 1 a Failed"), "{place:?}: {lines}");
     }
     // What holds the project would give the project as well.
     let mut script = asking(&[run("a", "touch /probe")]);
     script.outcome(1, proved_command(1, "touch: cannot touch '/probe': Permission denied"));
-    script.located(1, Some("/"));
+    script.input(located(1, Some("/")));
     assert!(!script.lines().contains("ask "));
 }
 
@@ -250,18 +247,18 @@ fn a_place_that_nobody_may_grant_is_not_offered() {
 fn calls_beside_it_come_first_and_each_has_its_own_question() {
     let mut script = asking(&[run("a", "touch /etc/a"), run("b", "touch /etc/b"), run("c", "echo x > out")]);
     script.outcome(1, proved_command(1, "touch: cannot touch '/etc/a': Permission denied"));
-    script.located(1, Some("/etc"));
+    script.input(located(1, Some("/etc")));
     script.lines();
     script.outcome(2, proved_command(1, "touch: cannot touch '/etc/b': Permission denied"));
     assert_snapshot!(script.lines(), @"locate 2: /etc/b");
     script.outcome(3, command(2, IN_PROJECT));
     // The first question does not wait for the place of another.
     assert!(script.lines().starts_with("ask 1: "));
-    script.again(1, ReviewDecision::DENIED);
+    script.input(again(1, ReviewDecision::DENIED));
     assert!(!script.lines().contains("ask 2"), "the second has no place yet");
-    script.located(2, None);
+    script.input(located(2, None));
     assert!(script.lines().contains("ask 2: "));
-    script.again(2, ReviewDecision::DENIED);
+    script.input(again(2, ReviewDecision::DENIED));
     assert!(script.lines().contains("start 2"));
 }
 
@@ -273,7 +270,7 @@ fn what_interrupts_a_question_leaves_the_first_run() {
         ("a change of rights", |script| script.net(Network::On)),
         ("the deadline", |script| script.lapsed(1, DecidedBy::Deadline)),
         ("nobody", |script| script.input(Input::FrontEndGone)),
-        ("the end of the turn", |script| script.again(1, ReviewDecision::Abort)),
+        ("the end of the turn", |script| script.input(again(1, ReviewDecision::Abort))),
     ];
     for (why, interrupt) in interrupts {
         let mut script = denied_outside();
@@ -289,14 +286,14 @@ fn what_interrupts_a_question_leaves_the_first_run() {
     script.outcome(1, proved_command(1, OUTSIDE)).lines();
     script.interrupt();
     assert!(script.lines().contains("finished 1 a Failed"));
-    script.located(1, Some("/etc"));
+    script.input(located(1, Some("/etc")));
     assert_eq!(script.lines(), "", "a place that is not waited for");
 }
 
 #[test]
 fn a_run_that_does_not_come_to_be_leaves_the_first_one_and_the_rights() {
     let mut script = denied_outside();
-    script.again(1, session(SessionScope::GrantRoot)).lines();
+    script.input(again(1, session(SessionScope::GrantRoot))).lines();
     let outcome = Err("nothing was carried out: /etc is a link now".to_owned());
     script.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1 });
     assert_snapshot!(script.lines(), @r#"

@@ -5,6 +5,7 @@ use ipc::rights::Execution;
 use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::ask_config;
+use super::interrupted::logged;
 use super::script::{Script, command, messages, read, text};
 use crate::conversation::StopReason;
 use crate::core::{Agent, AgentConfig, Input};
@@ -101,7 +102,7 @@ fn a_resumed_conversation_has_the_command_and_its_output_where_they_were() {
     // A call of the model with the id of the user's command gets its own result.
     script.user("go").reply(2, &[read("own-command", "a")], StopReason::ToolUse);
     script.outcome(2, super::script::file("x\n")).reply(3, &[text("Done.")], StopReason::EndTurn);
-    let log = script.log();
+    let log = logged(&script);
     let restored = Agent::new(ask_config()).restored(&log, false);
     assert_eq!(
         format!("{:?}", restored.conversation.messages()),

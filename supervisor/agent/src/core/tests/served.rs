@@ -61,19 +61,12 @@ pub(super) fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
     script
 }
 
-impl Script {
-    pub(super) fn external(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.input(Input::Op(Op::Answer {
-            id: ApprovalId(id),
-            kind: AskKind::ExternalTool,
-            decision,
-            digest: None,
-        }))
-    }
+pub(super) fn external(id: u64, decision: ReviewDecision) -> Input {
+    Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::ExternalTool, decision, digest: None })
+}
 
-    pub(super) fn served(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
-        self.input(Input::Served { call: CallId(call), outcome, duration_ms: 5 })
-    }
+pub(super) fn served(call: u64, outcome: ServedOutcome) -> Input {
+    Input::Served { call: CallId(call), outcome, duration_ms: 5 }
 }
 
 pub(super) fn answered(text: &str) -> ServedOutcome {
@@ -88,13 +81,13 @@ fn an_approved_call_is_served_and_its_answer_goes_to_the_model() {
     log started 1 a docs__search {"q": "x"} by Supervisor
     ask 1: externalToolApproval {"tool":"search","json":"{\"q\": \"x\"}","call_id":1,"server":"docs"}
     "#);
-    script.external(1, ReviewDecision::Approved);
+    script.input(external(1, ReviewDecision::Approved));
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: approved by User - by Supervisor
     asked 1 no more
     serve 1 External(ExternalCall { server: "docs", tool: "search", json: "{\"q\": \"x\"}", guest: None })
     "#);
-    script.served(1, answered("found it"));
+    script.input(served(1, answered("found it")));
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Completed "found it" by Server
     log requested 2.1 by Supervisor
@@ -120,7 +113,7 @@ fn a_call_of_the_supervisors_own_is_served_at_once_in_every_mode() {
             dispatch 2 read_file
             "#);
         }
-        script.served(1, answered(""));
+        script.input(served(1, answered("")));
         let line = script.lines();
         assert_eq!(line, "log finished 1 a Completed \"(the answer of the tool is empty)\" by Supervisor\n");
     }
@@ -129,8 +122,8 @@ fn a_call_of_the_supervisors_own_is_served_at_once_in_every_mode() {
 #[test]
 fn calls_behind_one_that_is_served_outside_wait_for_it() {
     let mut script = called(ask_config(), &[search("a"), read("b", "a.rs"), search("c")]);
-    script.external(1, ReviewDecision::Approved).lines();
-    script.served(1, answered("found it"));
+    script.input(external(1, ReviewDecision::Approved)).lines();
+    script.input(served(1, answered("found it")));
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Completed "found it" by Server
     log started 2 b read_file {"path":"a.rs"} by Supervisor
@@ -216,8 +209,8 @@ fn a_call_that_is_not_approved_is_not_served() {
 fn what_is_approved_for_the_session_is_these_bytes_and_no_other() {
     let calls = [search("a"), search("b"), call("c", "docs__search", r#"{"q":"x"}"#)];
     let mut script = called(ask_config(), &calls);
-    script.external(1, session(SessionScope::Exact)).lines();
-    script.served(1, answered("found it")).served(2, answered("found it again"));
+    script.input(external(1, session(SessionScope::Exact))).lines();
+    script.input(served(1, answered("found it"))).input(served(2, answered("found it again")));
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Completed "found it" by Server
     log started 2 b docs__search {"q": "x"} by Supervisor
@@ -245,8 +238,8 @@ fn arguments_that_are_no_object_are_told_and_nobody_is_asked() {
 fn a_failure_is_told_in_the_tools_words_and_a_lack_of_an_answer_in_ours() {
     let said = |outcome: ServedOutcome| {
         let mut script = called(ask_config(), &[search("a")]);
-        script.external(1, ReviewDecision::Approved).lines();
-        script.served(1, outcome);
+        script.input(external(1, ReviewDecision::Approved)).lines();
+        script.input(served(1, outcome));
         script.lines().lines().next().unwrap().to_owned()
     };
     assert_snapshot!(said(ServedOutcome::Failed("no such index".to_owned())), @r#"log finished 1 a Failed "no such index" by Server"#);
@@ -257,7 +250,7 @@ fn a_failure_is_told_in_the_tools_words_and_a_lack_of_an_answer_in_ours() {
 #[test]
 fn an_interrupt_ends_a_call_that_is_served() {
     let mut script = called(ask_config(), &[search("a")]);
-    script.external(1, ReviewDecision::Approved).lines();
+    script.input(external(1, ReviewDecision::Approved)).lines();
     script.interrupt();
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
@@ -265,15 +258,15 @@ fn an_interrupt_ends_a_call_that_is_served() {
     finish interrupted text="" steps=1 tokens=115 message=None
     "#);
     // What comes after all is nobody's answer.
-    script.served(1, answered("too late"));
+    script.input(served(1, answered("too late")));
     assert_eq!(script.lines(), "");
 }
 
 #[test]
 fn the_mode_deny_ends_an_approved_call_and_not_one_of_our_own() {
     let mut script = called(ask_config(), &[note("a"), search("b")]);
-    script.served(1, answered("noted"));
-    script.external(1, ReviewDecision::Approved).lines();
+    script.input(served(1, answered("noted")));
+    script.input(external(1, ReviewDecision::Approved)).lines();
     script.input(Input::Op(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny })));
     assert!(script.lines().contains("cancel call 2"));
     let mut script = called(ask_config(), &[note("a")]);
@@ -285,7 +278,7 @@ fn the_mode_deny_ends_an_approved_call_and_not_one_of_our_own() {
 #[test]
 fn no_worker_answers_a_call_that_is_not_its_own() {
     let mut script = called(ask_config(), &[search("a")]);
-    script.external(1, ReviewDecision::Approved).lines();
+    script.input(external(1, ReviewDecision::Approved)).lines();
     script.outcome(1, super::script::file("from the worker"));
     script.input(Input::OneShotFinished {
         call: CallId(1),

@@ -9,10 +9,8 @@ use super::approvals::{asking, make, session, write, written};
 use super::script::{Script, read};
 use crate::core::{Effect, Input};
 
-impl Script {
-    fn together(&mut self, id: u64) -> &mut Self {
-        self.decide(Op::Act(AgentAction::AskTogether { id: ApprovalId(id) }))
-    }
+fn together(id: u64) -> Input {
+    Input::Op(Op::Act(AgentAction::AskTogether { id: ApprovalId(id) }))
 }
 
 /// Changes of three files, the first of which is asked about.
@@ -24,7 +22,7 @@ fn three() -> Script {
 
 fn all_three() -> Script {
     let mut script = three();
-    script.together(1).prepared(2, "/p/b.txt").prepared(3, "/p/c.txt");
+    script.input(together(1)).prepared(2, "/p/b.txt").prepared(3, "/p/c.txt");
     script
 }
 
@@ -32,7 +30,7 @@ fn all_three() -> Script {
 fn all_changes_are_shown_and_one_answer_carries_them_out_one_after_the_other() {
     let mut script = three();
     assert!(script.lines().contains(r#""more":2"#));
-    script.together(1);
+    script.input(together(1));
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by Together the user wants to see this change together with the other changes of the reply by Supervisor
     asked 1 no more
@@ -133,7 +131,7 @@ fn only_changes_of_other_files_right_behind_it_are_shown_with_it() {
         let mut script = asking(calls);
         script.prepared(1, "/p/a.txt");
         let lines = script.lines();
-        script.together(1);
+        script.input(together(1));
         (lines.contains(r#""more":1"#), lines.contains(r#""more""#), script.lines())
     };
     let (one, ..) = more(&[write("a", "a.txt"), write("b", "b.txt"), make("c", "make"), write("d", "d.txt")]);
@@ -151,7 +149,7 @@ fn only_changes_of_other_files_right_behind_it_are_shown_with_it() {
 #[test]
 fn two_names_of_one_file_are_two_questions() {
     let mut script = three();
-    script.together(1).prepared(2, "/p/a.txt");
+    script.input(together(1)).prepared(2, "/p/a.txt");
     script.lines();
     script.prepared(3, "/p/c.txt");
     assert!(script.lines().contains(r#""with":[3]"#));
@@ -166,12 +164,12 @@ fn two_names_of_one_file_are_two_questions() {
 #[test]
 fn a_change_that_cannot_be_prepared_is_left_out() {
     let mut script = three();
-    script.together(1).lines();
+    script.input(together(1)).lines();
     script.input(Input::NotPrepared { call: CallId(2), reason: "no".to_owned() });
     script.prepared(3, "/p/c.txt");
     assert!(script.lines().contains(r#""with":[3]"#));
     let mut script = three();
-    script.together(1).lines();
+    script.input(together(1)).lines();
     script.lost(2).lost(3);
     let lines = script.lines();
     assert!(lines.contains("ask 2: ") && !lines.contains(r#""with""#), "{lines}");
@@ -191,7 +189,7 @@ fn whatever_interrupts_leaves_no_change_without_an_end() {
         three,
         || {
             let mut script = three();
-            script.together(1).prepared(3, "/p/c.txt");
+            script.input(together(1)).prepared(3, "/p/c.txt");
             script
         },
         all_three,

@@ -14,11 +14,11 @@ fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
 #[test]
 fn it_is_executed_and_the_model_is_asked_nothing() {
     let mut script = with_approved(PLAN, |_| ());
-    assert_eq!(script.to_file(), [PLAN]);
-    script.plan_in_file(1);
-    assert_eq!((script.asked_for().len(), script.executions().len()), (0, 1));
-    script.executed(1, &[StepStatus::Completed, StepStatus::Completed]);
-    assert_eq!(script.end(), Some((EndReason::Done, None)));
+    assert_eq!(to_file(&script), [PLAN]);
+    script.input(plan_in_file(1));
+    assert_eq!((asked_for(&script).len(), begun_executions(&script).len()), (0, 1));
+    script.input(executed(1, &[StepStatus::Completed, StepStatus::Completed]));
+    assert_eq!(end(&script), Some((EndReason::Done, None)));
     assert!(script.requests().is_empty());
     // The user's next message contains the plan and the report on it as text, because the model made no call for them.
     script.user("thanks");
@@ -29,25 +29,25 @@ fn it_is_executed_and_the_model_is_asked_nothing() {
 #[test]
 fn a_step_that_fails_ends_it_or_has_the_planner_revise_it() {
     let mut script = with_approved(PLAN, |_| ());
-    script.plan_in_file(1).executed(1, &[StepStatus::Completed, StepStatus::Failed]);
-    assert_eq!((script.end().unwrap().0, script.requests().len()), (EndReason::GaveUp, 0));
+    script.input(plan_in_file(1)).input(executed(1, &[StepStatus::Completed, StepStatus::Failed]));
+    assert_eq!((end(&script).unwrap().0, script.requests().len()), (EndReason::GaveUp, 0));
 
     let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
     for (rounds, executions) in [(0, 1), (1, 2)] {
         let mut script = with_approved(&replan, |planning| planning.approver = Approver::Flags { rounds });
-        script.plan_in_file(1).executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+        script.input(plan_in_file(1)).input(executed(1, &[StepStatus::Completed, StepStatus::Failed]));
         let revised = replan.replace("Do it.", "Do less.");
-        script.reply(1, &[writes("b", &revised)], StopReason::ToolUse).plan_in_file(2);
-        assert_eq!(script.executions().len(), executions, "{rounds} revisions are approved");
+        script.reply(1, &[writes("b", &revised)], StopReason::ToolUse).input(plan_in_file(2));
+        assert_eq!(begun_executions(&script).len(), executions, "{rounds} revisions are approved");
     }
 }
 
 #[test]
 fn another_text_than_the_approved_one_is_not_executed() {
     let mut script = with_approved(PLAN, |planning| planning.approved = Some("0".repeat(64)));
-    script.plan_in_file(1);
-    assert!(script.executions().is_empty());
-    assert_eq!(script.end().unwrap().0, EndReason::GaveUp);
+    script.input(plan_in_file(1));
+    assert!(begun_executions(&script).is_empty());
+    assert_eq!(end(&script).unwrap().0, EndReason::GaveUp);
 }
 
 #[test]
@@ -55,12 +55,12 @@ fn what_the_flags_of_the_run_do_not_allow_ends_it_as_denied() {
     let mut script = with_approved(PLAN, |planning| {
         planning.ceiling.rights.write = vec!["/tmp/bw-1".into()];
     });
-    script.plan_in_file(1);
-    assert!(script.executions().is_empty());
-    let (reason, message) = script.end().unwrap();
+    script.input(plan_in_file(1));
+    assert!(begun_executions(&script).is_empty());
+    let (reason, message) = end(&script).unwrap();
     assert!(reason == EndReason::DeniedAtEnd && message.unwrap().contains("writing /p"), "{reason:?}");
     let mut script = with_approved("# P\n", |_| ());
-    let (reason, message) = script.end().unwrap();
+    let (reason, message) = end(&script).unwrap();
     assert!(reason == EndReason::GaveUp && message.unwrap().contains("line"), "{}", script.lines());
 }
 
@@ -68,8 +68,8 @@ fn what_the_flags_of_the_run_do_not_allow_ends_it_as_denied() {
 fn what_was_finished_before_is_not_done_again() {
     let steps = Document::parse(PLAN).unwrap().plan().steps.clone();
     let mut script = with_approved(PLAN, |planning| planning.finished = steps[..1].to_vec());
-    script.plan_in_file(1);
-    let account = script.executions()[0].account();
+    script.input(plan_in_file(1));
+    let account = begun_executions(&script)[0].account();
     assert_eq!((account[0].status, account[1].status), (StepStatus::Completed, StepStatus::Pending));
 }
 
@@ -87,7 +87,7 @@ fn only_a_planner_at_rest_takes_one() {
 fn an_interruption_ends_it_and_its_result_answers_no_call_of_the_model() {
     let mut script = with_approved(PLAN, |_| ());
     script.interrupt();
-    assert_eq!(script.end().unwrap().0, EndReason::Interrupted);
+    assert_eq!(end(&script).unwrap().0, EndReason::Interrupted);
     script.user("go on");
     assert!(!messages(script.requests()[0]).contains("tool_result"));
 }

@@ -84,127 +84,124 @@ fn reports(id: &str, step: u32, status: &str, note: Option<&str>) -> AssistantBl
     call(id, "update_step", &json!({ "step": step, "status": status, "note": note }).to_string())
 }
 
-impl Script {
-    fn plan_in_file(&mut self, call: u64) -> &mut Self {
-        self.plan_in_file_creating(call, json!([]))
-    }
+fn plan_in_file(call: u64) -> Input {
+    plan_in_file_creating(call, json!([]))
+}
 
-    fn plan_in_file_creating(&mut self, call: u64, to_create: serde_json::Value) -> &mut Self {
-        let answer = json!({"path": "/state/plans/1.md", "to_create": to_create});
-        let outcome = ServedOutcome::Answered(answer.to_string());
-        self.input(Input::Served { call: CallId(call), outcome, duration_ms: 1 })
-    }
+fn plan_in_file_creating(call: u64, to_create: serde_json::Value) -> Input {
+    let answer = json!({"path": "/state/plans/1.md", "to_create": to_create});
+    let outcome = ServedOutcome::Answered(answer.to_string());
+    Input::Served { call: CallId(call), outcome, duration_ms: 1 }
+}
 
-    fn decide_plan(&mut self, id: u64, decision: ReviewDecision, digest: Option<String>) -> &mut Self {
-        self.input(Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Plan, decision, digest }))
-    }
+fn decide_plan(id: u64, decision: ReviewDecision, digest: Option<String>) -> Input {
+    Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Plan, decision, digest })
+}
 
-    fn to_file(&self) -> Vec<&str> {
-        let text = |effect| match effect {
-            &Effect::Serve { served: ServedCall::Supervisor(ref call), .. } if call.tool == PLAN_FILE => {
-                Some(call.json.as_str())
-            }
-            _ => None,
-        };
-        self.effects.iter().filter_map(text).collect()
-    }
+fn to_file(script: &Script) -> Vec<&str> {
+    let text = |effect| match effect {
+        &Effect::Serve { served: ServedCall::Supervisor(ref call), .. } if call.tool == PLAN_FILE => {
+            Some(call.json.as_str())
+        }
+        _ => None,
+    };
+    script.effects.iter().filter_map(text).collect()
+}
 
-    fn asked_for(&self) -> Vec<String> {
-        let digest = |effect: &Effect| match effect {
-            Effect::RequestApproval { request, .. } => Some(request.digest().to_owned()),
-            _ => None,
-        };
-        self.effects.iter().filter_map(digest).collect()
-    }
+fn asked_for(script: &Script) -> Vec<String> {
+    let digest = |effect: &Effect| match effect {
+        Effect::RequestApproval { request, .. } => Some(request.digest().to_owned()),
+        _ => None,
+    };
+    script.effects.iter().filter_map(digest).collect()
+}
 
-    fn executions(&self) -> Vec<Arc<Execution>> {
-        let begun = |effect: &Effect| match effect {
-            Effect::SpawnAgent { agent, .. } => match &agent.purpose {
-                Purpose::Executor(execution) => Some(Arc::clone(execution)),
-                Purpose::Task(_) | Purpose::Planner(_) => None,
-            },
-            _ => None,
-        };
-        self.effects.iter().filter_map(begun).collect()
-    }
+fn begun_executions(script: &Script) -> Vec<Arc<Execution>> {
+    let begun = |effect: &Effect| match effect {
+        Effect::SpawnAgent { agent, .. } => match &agent.purpose {
+            Purpose::Executor(execution) => Some(Arc::clone(execution)),
+            Purpose::Task(_) | Purpose::Planner(_) => None,
+        },
+        _ => None,
+    };
+    script.effects.iter().filter_map(begun).collect()
+}
 
-    fn finished(&self, call: u64) -> Option<(ToolCallStatus, String)> {
-        self.effects.iter().find_map(|effect| match effect {
-            Effect::Log { kind: EventKind::ToolCallFinished { call: of, status, content, .. }, .. }
-                if of.0 == call =>
-            {
-                Some((*status, content.clone()))
-            }
-            _ => None,
-        })
-    }
+fn outcome_of(script: &Script, call: u64) -> Option<(ToolCallStatus, String)> {
+    script.effects.iter().find_map(|effect| match effect {
+        Effect::Log { kind: EventKind::ToolCallFinished { call: of, status, content, .. }, .. }
+            if of.0 == call =>
+        {
+            Some((*status, content.clone()))
+        }
+        _ => None,
+    })
+}
 
-    fn steps(&self) -> Vec<(u32, StepStatus, usize)> {
-        let step = |effect: &Effect| match effect {
-            Effect::Log { kind: EventKind::PlanStepStatus(status), .. } => {
-                Some((status.step, status.to, status.acceptance.len()))
-            }
-            _ => None,
-        };
-        self.effects.iter().filter_map(step).collect()
-    }
+fn steps(script: &Script) -> Vec<(u32, StepStatus, usize)> {
+    let step = |effect: &Effect| match effect {
+        Effect::Log { kind: EventKind::PlanStepStatus(status), .. } => {
+            Some((status.step, status.to, status.acceptance.len()))
+        }
+        _ => None,
+    };
+    script.effects.iter().filter_map(step).collect()
+}
 
-    fn dispatched(&self) -> Vec<u64> {
-        let sent = |effect: &Effect| match effect {
-            Effect::Dispatch { call, .. } => Some(call.0),
-            _ => None,
-        };
-        self.effects.iter().filter_map(sent).collect()
-    }
+fn dispatched(script: &Script) -> Vec<u64> {
+    let sent = |effect: &Effect| match effect {
+        Effect::Dispatch { call, .. } => Some(call.0),
+        _ => None,
+    };
+    script.effects.iter().filter_map(sent).collect()
+}
 
-    fn end(&self) -> Option<(EndReason, Option<String>)> {
-        self.effects.iter().rev().find_map(|effect| match effect {
-            Effect::Finish(end) => Some((end.reason, end.message.clone())),
-            _ => None,
-        })
-    }
+fn end(script: &Script) -> Option<(EndReason, Option<String>)> {
+    script.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Finish(end) => Some((end.reason, end.message.clone())),
+        _ => None,
+    })
+}
 
-    fn executed(&mut self, call: u64, statuses: &[StepStatus]) -> &mut Self {
-        self.execution_ended(call, (SubAgentStatus::Done, None), statuses)
-    }
+fn executed(call: u64, statuses: &[StepStatus]) -> Input {
+    execution_ended(call, (SubAgentStatus::Done, None), statuses)
+}
 
-    fn execution_ended(
-        &mut self,
-        call: u64,
-        (status, message): (SubAgentStatus, Option<&str>),
-        statuses: &[StepStatus],
-    ) -> &mut Self {
-        let step = |(step, status): (u32, &StepStatus)| StepAccount {
-            step,
-            title: "T".to_owned(),
-            status: *status,
-            note: None,
-            acceptance: vec![],
-            files: vec![],
-        };
-        let report = SubAgentResult {
-            agent: "1.1".into(),
-            call: Some(CallId(call)),
-            status,
-            message: message.map(str::to_owned),
-            files: vec![],
-            unseen: None,
-            denials: 0,
-            denied: vec![],
-            steps: 1,
-            usage: TokenUsage::default(),
-            cost_usd: None,
-            duration_ms: 1,
-            plan: (1..).zip(statuses).map(step).collect(),
-            text: String::new(),
-        };
-        self.input(Input::AgentFinished { call: CallId(call), report: Box::new(report) })
-    }
+fn execution_ended(
+    call: u64,
+    (status, message): (SubAgentStatus, Option<&str>),
+    statuses: &[StepStatus],
+) -> Input {
+    let step = |(step, status): (u32, &StepStatus)| StepAccount {
+        step,
+        title: "T".to_owned(),
+        status: *status,
+        note: None,
+        acceptance: vec![],
+        files: vec![],
+    };
+    let report = SubAgentResult {
+        agent: "1.1".into(),
+        call: Some(CallId(call)),
+        status,
+        message: message.map(str::to_owned),
+        files: vec![],
+        unseen: None,
+        denials: 0,
+        denied: vec![],
+        steps: 1,
+        usage: TokenUsage::default(),
+        cost_usd: None,
+        duration_ms: 1,
+        plan: (1..).zip(statuses).map(step).collect(),
+        text: String::new(),
+    };
+    Input::AgentFinished { call: CallId(call), report: Box::new(report) }
 }
 
 fn asked() -> Script {
     let mut script = planner(planning(Approver::Person), true);
-    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).input(plan_in_file(1));
     script
 }
 
@@ -212,17 +209,17 @@ fn asked() -> Script {
 fn a_plan_is_in_its_file_before_anybody_is_asked_and_executed_only_after_the_answer() {
     let mut script = planner(planning(Approver::Person), true);
     script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse);
-    assert_eq!((script.to_file(), script.asked_for().len()), (vec![PLAN], 0));
-    script.plan_in_file(1);
-    assert_eq!((script.asked_for().len(), script.executions().len()), (1, 0));
-    let digest = script.asked_for().pop();
-    script.decide_plan(1, ReviewDecision::Approved, digest);
-    let [execution] = &script.executions()[..] else { panic!("{}", script.lines()) };
+    assert_eq!((to_file(&script), asked_for(&script).len()), (vec![PLAN], 0));
+    script.input(plan_in_file(1));
+    assert_eq!((asked_for(&script).len(), begun_executions(&script).len()), (1, 0));
+    let digest = asked_for(&script).pop();
+    script.input(decide_plan(1, ReviewDecision::Approved, digest));
+    let [execution] = &begun_executions(&script)[..] else { panic!("{}", script.lines()) };
     assert_eq!(execution.digest(), gate::plan::digest(PLAN));
-    script.executed(1, &[StepStatus::Completed, StepStatus::Skipped]);
-    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Completed);
+    script.input(executed(1, &[StepStatus::Completed, StepStatus::Skipped]));
+    assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Completed);
     script.reply(2, &[text("Done.")], StopReason::EndTurn);
-    assert_eq!(script.end(), Some((EndReason::Done, None)));
+    assert_eq!(end(&script), Some((EndReason::Done, None)));
 }
 
 #[test]
@@ -234,13 +231,13 @@ fn what_is_no_approval_of_exactly_this_plan_executes_nothing() {
         (ReviewDecision::ApprovedForSession { scope: protocol::approval::SessionScope::Exact }, None),
     ] {
         let mut script = asked();
-        script.decide_plan(1, decision.clone(), digest);
-        assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Denied, "{decision:?}");
-        assert!(script.executions().is_empty());
+        script.input(decide_plan(1, decision.clone(), digest));
+        assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Denied, "{decision:?}");
+        assert!(begun_executions(&script).is_empty());
     }
     let mut script = asked();
     script.exec(1, ReviewDecision::Approved);
-    assert!(script.executions().is_empty(), "an answer to another kind of request");
+    assert!(begun_executions(&script).is_empty(), "an answer to another kind of request");
 }
 
 #[test]
@@ -254,46 +251,49 @@ fn what_cannot_be_read_or_given_goes_back_at_once() {
     ] {
         let mut script = planner(planning(Approver::Person), true);
         script.reply(1, &[writes("a", &markdown)], StopReason::ToolUse);
-        let (status, content) = script.finished(1).unwrap();
+        let (status, content) = outcome_of(&script, 1).unwrap();
         assert!(status == ends_as && content.contains(word), "{content}");
-        assert!(script.to_file().is_empty());
+        assert!(to_file(&script).is_empty());
     }
 }
 
 #[test]
 fn flags_approve_so_many_plans_and_nothing_beyond_themselves() {
     let mut script = planner(planning(Approver::Flags { rounds: 1 }), false);
-    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);
-    assert_eq!((script.asked_for().len(), script.executions().len()), (0, 1));
-    script.executed(1, &[StepStatus::Failed, StepStatus::Pending]);
-    script.reply(2, &[writes("b", PLAN)], StopReason::ToolUse).plan_in_file(2);
-    assert_eq!((script.finished(2).unwrap().0, script.executions().len()), (ToolCallStatus::Denied, 1));
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).input(plan_in_file(1));
+    assert_eq!((asked_for(&script).len(), begun_executions(&script).len()), (0, 1));
+    script.input(executed(1, &[StepStatus::Failed, StepStatus::Pending]));
+    script.reply(2, &[writes("b", PLAN)], StopReason::ToolUse).input(plan_in_file(2));
+    assert_eq!(
+        (outcome_of(&script, 2).unwrap().0, begun_executions(&script).len()),
+        (ToolCallStatus::Denied, 1)
+    );
     script.reply(3, &[text("No.")], StopReason::EndTurn);
-    let (reason, message) = script.end().unwrap();
+    let (reason, message) = end(&script).unwrap();
     assert_eq!(reason, EndReason::GaveUp, "{message:?}");
 
     let mut narrow = planning(Approver::Flags { rounds: 3 });
     narrow.ceiling.rights.write = vec!["/tmp/bw-1".into()];
     let mut script = planner(narrow, false);
-    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);
-    assert!(script.finished(1).unwrap().1.contains("/p"), "the difference is named");
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).input(plan_in_file(1));
+    assert!(outcome_of(&script, 1).unwrap().1.contains("/p"), "the difference is named");
     script.reply(2, &[text("No.")], StopReason::EndTurn);
-    assert_eq!(script.end().unwrap().0, EndReason::DeniedAtEnd);
+    assert_eq!(end(&script).unwrap().0, EndReason::DeniedAtEnd);
 }
 
 #[test]
 fn a_revised_plan_keeps_what_is_finished() {
     let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
     let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
-    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).plan_in_file(1);
-    script.executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).input(plan_in_file(1));
+    script.input(executed(1, &[StepStatus::Completed, StepStatus::Failed]));
     script.reply(2, &[writes("b", &replan.replace("make two", "true"))], StopReason::ToolUse);
-    assert_eq!(script.finished(2).unwrap().0, ToolCallStatus::Failed, "the first step is another one");
+    assert_eq!(outcome_of(&script, 2).unwrap().0, ToolCallStatus::Failed, "the first step is another one");
     script.reply(3, &[writes("c", &replan.replace("Do it.", "Do less."))], StopReason::ToolUse);
-    script.plan_in_file(3);
+    script.input(plan_in_file(3));
     let statuses =
         |execution: &Execution| execution.account().iter().map(|step| step.status).collect::<Vec<_>>();
-    assert_eq!(statuses(&script.executions()[1]), [StepStatus::Completed, StepStatus::Pending]);
+    assert_eq!(statuses(&begun_executions(&script)[1]), [StepStatus::Completed, StepStatus::Pending]);
 }
 
 #[test]
@@ -307,8 +307,8 @@ fn the_network_that_is_turned_off_while_a_plan_is_made_is_not_given() {
             let change = RightsChange::Network { net: Network::Off, reach: None };
             script.input(Input::TakenBack(Change::Rights(change)));
         }
-        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).plan_in_file(1);
-        assert_eq!(script.executions().is_empty(), off);
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).input(plan_in_file(1));
+        assert_eq!(begun_executions(&script).is_empty(), off);
     }
 }
 
@@ -328,15 +328,15 @@ fn a_question_about_rights_that_are_taken_back_is_over() {
         online.ceiling.rights.net = Network::On;
         online.ceiling.rights.write.push("/srv/x".into());
         let mut script = planner(online.clone(), true);
-        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).plan_in_file(1);
-        assert_eq!(script.asked_for().len(), 1, "{}", script.lines());
-        script.input(Input::TakenBack(change.clone())).decide_plan(1, ReviewDecision::Approved, None);
-        assert_eq!(script.executions().is_empty(), is_over, "{change:?}");
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).input(plan_in_file(1));
+        assert_eq!(asked_for(&script).len(), 1, "{}", script.lines());
+        script.input(Input::TakenBack(change.clone())).input(decide_plan(1, ReviewDecision::Approved, None));
+        assert_eq!(begun_executions(&script).is_empty(), is_over, "{change:?}");
         // The same while the plan is on its way to its file: then the question shows what is left.
         let mut script = planner(online, true);
         script.reply(1, &[writes("a", &wants)], StopReason::ToolUse);
-        script.input(Input::TakenBack(change.clone())).plan_in_file(1);
-        script.decide_plan(1, ReviewDecision::Approved, None);
+        script.input(Input::TakenBack(change.clone())).input(plan_in_file(1));
+        script.input(decide_plan(1, ReviewDecision::Approved, None));
         let net = script.effects.iter().find_map(|effect| match effect {
             Effect::SpawnAgent { agent, .. } => Some(agent.rights.net.clone()),
             _ => None,
@@ -365,14 +365,14 @@ fn a_step_is_completed_when_its_commands_pass_and_they_run_one_after_the_other()
     let mut script = executor(OnFailure::Stop);
     let after = call("b", "read_file", r#"{"path":"x"}"#);
     script.reply(1, &[reports("a", 1, "completed", None), after], StopReason::ToolUse);
-    assert_eq!(script.dispatched(), [3], "the first command alone; what the model called next waits");
+    assert_eq!(dispatched(&script), [3], "the first command alone; what the model called next waits");
     script.outcome(3, ran(0));
-    assert_eq!(script.dispatched(), [3, 4]);
-    assert!(script.steps().is_empty());
+    assert_eq!(dispatched(&script), [3, 4]);
+    assert!(steps(&script).is_empty());
     script.outcome(4, ran(0));
-    assert_eq!(script.steps(), [(1, StepStatus::Completed, 2)]);
-    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Completed);
-    assert_eq!(script.dispatched(), [3, 4, 2]);
+    assert_eq!(steps(&script), [(1, StepStatus::Completed, 2)]);
+    assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Completed);
+    assert_eq!(dispatched(&script), [3, 4, 2]);
     script.outcome(2, file("x\n"));
     let results = script.last_messages();
     assert!(!results.contains("acceptance-1"), "the model has results of its own calls alone: {results}");
@@ -384,14 +384,17 @@ fn a_failed_step_ends_execution_and_nothing_else_runs() {
     let more = call("b", "shell_exec", r#"{"command":"make more"}"#);
     script.reply(1, &[reports("a", 1, "completed", Some("fine")), more], StopReason::ToolUse);
     script.outcome(3, ran(2)).outcome(4, ran(0));
-    assert_eq!(script.steps(), [(1, StepStatus::Failed, 2)]);
-    let (status, told) = script.finished(1).unwrap();
+    assert_eq!(steps(&script), [(1, StepStatus::Failed, 2)]);
+    let (status, told) = outcome_of(&script, 1).unwrap();
     assert!(status == ToolCallStatus::Failed && told.contains("exit status 2"), "{told}");
-    assert_eq!((script.finished(2).unwrap().0, script.dispatched()), (ToolCallStatus::Failed, vec![3, 4]));
+    assert_eq!(
+        (outcome_of(&script, 2).unwrap().0, dispatched(&script)),
+        (ToolCallStatus::Failed, vec![3, 4])
+    );
     script.reply(2, &[reports("c", 1, "completed", None)], StopReason::ToolUse);
-    assert_eq!(script.steps().len(), 1);
+    assert_eq!(steps(&script).len(), 1);
     script.reply(3, &[text("All is well.")], StopReason::EndTurn);
-    assert_eq!(script.end().unwrap().0, EndReason::GaveUp);
+    assert_eq!(end(&script).unwrap().0, EndReason::GaveUp);
 }
 
 #[test]
@@ -401,7 +404,7 @@ fn a_failed_step_is_tried_again_as_often_as_that_is_allowed() {
         script.reply(request, &[reports("a", 1, "completed", None)], StopReason::ToolUse);
         script.outcome(call + 1, ran(1)).outcome(call + 2, ran(0));
     }
-    let told = |call| script.finished(call).unwrap().1;
+    let told = |call| outcome_of(&script, call).unwrap().1;
     assert!(told(1).contains("1 of 1 tries left") && told(4).contains("execution ends"), "{}", told(1));
 }
 
@@ -416,11 +419,11 @@ fn steps_are_reported_in_their_order_and_a_finished_one_stays() {
         (5, reports("e", 2, "pending", None), false),
     ] {
         script.reply(request, &[block], StopReason::ToolUse);
-        let done = script.finished(request).unwrap().0 == ToolCallStatus::Completed;
-        assert_eq!(done, fits, "{:?}", script.finished(request));
+        let done = outcome_of(&script, request).unwrap().0 == ToolCallStatus::Completed;
+        assert_eq!(done, fits, "{:?}", outcome_of(&script, request));
     }
     script.reply(6, &[text("Done.")], StopReason::EndTurn);
-    assert_eq!(script.end().unwrap().0, EndReason::Done);
+    assert_eq!(end(&script).unwrap().0, EndReason::Done);
 }
 
 #[test]
@@ -429,13 +432,13 @@ fn what_has_not_begun_of_an_interrupted_claim_never_begins() {
     script.reply(1, &[reports("a", 1, "completed", None)], StopReason::ToolUse);
     let narrower = Rights { write: vec!["/tmp/bw-1".into()], ..standing().rights };
     script.input(Input::Narrowed { rights: narrower }).ready(2);
-    assert_eq!(script.dispatched(), [2], "the second command waited");
-    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Interrupted);
-    assert!(script.steps().is_empty());
+    assert_eq!(dispatched(&script), [2], "the second command waited");
+    assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Interrupted);
+    assert!(steps(&script).is_empty());
     // The claim can be made again, and is judged by all commands.
     script.reply(2, &[reports("b", 1, "completed", None)], StopReason::ToolUse);
     script.outcome(5, ran(0)).outcome(6, ran(0));
-    assert_eq!(script.steps(), [(1, StepStatus::Completed, 2)]);
+    assert_eq!(steps(&script), [(1, StepStatus::Completed, 2)]);
 }
 
 #[test]
@@ -447,10 +450,13 @@ fn a_plan_after_an_executed_one_begins_anew_and_one_after_a_failed_one_may() {
         ([StepStatus::Completed, StepStatus::Failed], other.as_str(), 0),
     ] {
         let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
-        script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1).executed(1, &statuses);
+        script
+            .reply(1, &[writes("a", PLAN)], StopReason::ToolUse)
+            .input(plan_in_file(1))
+            .input(executed(1, &statuses));
         script.reply(2, &[text("So far.")], StopReason::EndTurn).user("go on");
-        script.reply(3, &[writes("b", next)], StopReason::ToolUse).plan_in_file(2);
-        let account = script.executions()[1].account();
+        script.reply(3, &[writes("b", next)], StopReason::ToolUse).input(plan_in_file(2));
+        let account = begun_executions(&script)[1].account();
         let done = account.iter().filter(|step| step.status == StepStatus::Completed).count();
         assert_eq!(done, expected, "{statuses:?}");
     }
@@ -460,11 +466,14 @@ fn a_plan_after_an_executed_one_begins_anew_and_one_after_a_failed_one_may() {
 fn an_execution_that_never_began_leaves_what_was_finished() {
     let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
     let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
-    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).plan_in_file(1);
-    script.executed(1, &[StepStatus::Completed, StepStatus::Failed]);
-    script.reply(2, &[writes("b", &replan)], StopReason::ToolUse).plan_in_file(2).executed(2, &[]);
-    script.reply(3, &[writes("c", &replan)], StopReason::ToolUse).plan_in_file(3);
-    let account = script.executions()[2].account();
+    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).input(plan_in_file(1));
+    script.input(executed(1, &[StepStatus::Completed, StepStatus::Failed]));
+    script
+        .reply(2, &[writes("b", &replan)], StopReason::ToolUse)
+        .input(plan_in_file(2))
+        .input(executed(2, &[]));
+    script.reply(3, &[writes("c", &replan)], StopReason::ToolUse).input(plan_in_file(3));
+    let account = begun_executions(&script)[2].account();
     assert_eq!(account[0].status, StepStatus::Completed);
 }
 
@@ -472,8 +481,8 @@ fn an_execution_that_never_began_leaves_what_was_finished() {
 fn a_claim_that_is_interrupted_has_a_result_and_no_status() {
     let mut script = executor(OnFailure::Stop);
     script.reply(1, &[reports("a", 1, "completed", None)], StopReason::ToolUse).interrupt();
-    assert!(script.steps().is_empty());
-    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Interrupted);
-    assert_eq!(script.finished(2).unwrap().0, ToolCallStatus::Interrupted);
-    assert_eq!(script.end().unwrap().0, EndReason::Interrupted);
+    assert!(steps(&script).is_empty());
+    assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Interrupted);
+    assert_eq!(outcome_of(&script, 2).unwrap().0, ToolCallStatus::Interrupted);
+    assert_eq!(end(&script).unwrap().0, EndReason::Interrupted);
 }

@@ -56,23 +56,21 @@ fn called(servers: &[&str]) -> Script {
     script
 }
 
-impl Script {
-    fn made(&self) -> Vec<&ExternalCall> {
-        let made = |effect| match effect {
-            &Effect::Serve { served: ServedCall::External(ref call), .. } => Some(call),
-            _ => None,
-        };
-        self.effects.iter().filter_map(made).collect()
-    }
+fn external_calls(script: &Script) -> Vec<&ExternalCall> {
+    let made = |effect| match effect {
+        &Effect::Serve { served: ServedCall::External(ref call), .. } => Some(call),
+        _ => None,
+    };
+    script.effects.iter().filter_map(made).collect()
 }
 
 #[test]
 fn an_execution_calls_the_servers_of_its_plan_and_no_others() {
     let script = called(&["docs"]);
-    assert_eq!(script.made().len(), 1, "{}", called(&["docs"]).lines());
+    assert_eq!(external_calls(&script).len(), 1, "{}", called(&["docs"]).lines());
     let script = called(&[]);
-    assert!(script.made().is_empty());
-    let (status, text) = script.finished(1).unwrap();
+    assert!(external_calls(&script).is_empty());
+    let (status, text) = outcome_of(&script, 1).unwrap();
     assert_eq!(status, ToolCallStatus::Denied);
     assert!(text.contains("the approved plan does not list this server"), "{text}");
 }
@@ -89,11 +87,11 @@ fn what_the_user_takes_back_ends_calls_of_servers_that_may_do_it() {
     ] {
         let mut script = called(&["docs"]);
         script.input(Input::TakenBack(change.clone()));
-        let ended = script.finished(1).map(|(status, _)| status);
+        let ended = outcome_of(&script, 1).map(|(status, _)| status);
         assert_eq!(ended, ends.then_some(ToolCallStatus::Interrupted), "{change:?}");
         if ends {
             script.reply(2, &[call("b", "docs__search", "{}")], StopReason::ToolUse);
-            assert_eq!(script.finished(2).unwrap().0, ToolCallStatus::Denied, "{change:?}");
+            assert_eq!(outcome_of(&script, 2).unwrap().0, ToolCallStatus::Denied, "{change:?}");
         }
     }
 }
@@ -104,22 +102,22 @@ fn the_digest_of_a_plan_covers_the_servers_that_it_lists() {
     let asked = |server: OfferedServer| {
         let planning = Planning { servers: Arc::from([server]), ..planning(Approver::Person) };
         let mut script = planner(planning, true);
-        script.reply(1, &[writes("a", &plan)], StopReason::ToolUse).plan_in_file(1);
+        script.reply(1, &[writes("a", &plan)], StopReason::ToolUse).input(plan_in_file(1));
         script
     };
     let mut script = asked(offered());
     let mut other = offered();
     other.tools[0].guest =
         Arc::new(GuestTool { definition: "e".to_owned(), ..(*other.tools[0].guest).clone() });
-    assert_ne!(script.asked_for(), asked(other).asked_for());
-    let digest = script.asked_for().pop();
-    script.decide_plan(1, ReviewDecision::Approved, digest);
-    let [execution] = &script.executions()[..] else { panic!("{}", script.lines()) };
+    assert_ne!(asked_for(&script), asked_for(&asked(other)));
+    let digest = asked_for(&script).pop();
+    script.input(decide_plan(1, ReviewDecision::Approved, digest));
+    let [execution] = &begun_executions(&script)[..] else { panic!("{}", script.lines()) };
     let made = called(&["docs"]);
-    assert!(execution.lists(made.made()[0]));
+    assert!(execution.lists(external_calls(&made)[0]));
     // Without the server the plan is not written.
     let mut without = planner(planning(Approver::Person), true);
     without.reply(1, &[writes("a", &plan)], StopReason::ToolUse);
-    let (status, text) = without.finished(1).unwrap();
+    let (status, text) = outcome_of(&without, 1).unwrap();
     assert!(status == ToolCallStatus::Denied && text.contains("server: docs does not exist"), "{text}");
 }
