@@ -40,7 +40,7 @@ fn another_plan_may_follow_one_whose_execution_never_began_or_crashed() {
         );
         assert!(told.contains(&format!("the first {finished} steps")), "{told}");
         script.reply(2, &[writes("b", PLAN)], StopReason::ToolUse).input(plan_in_file(2));
-        // An approval that executed nothing is not spent.
+        // An approval that led to no execution is not used up.
         assert_eq!(begun_executions(&script).len(), if steps.is_empty() { 2 } else { 1 });
     }
 }
