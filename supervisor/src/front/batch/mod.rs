@@ -177,16 +177,16 @@ fn beside(file: &Path) -> PathBuf {
     PathBuf::from(stem).with_added_extension("batch")
 }
 
-/// Returns the paths that agents may not read: the results, the file of tasks and the data next to it. They would show
-/// an agent other results or the expected solution.
+/// Returns the paths that agents may not read, because they contain other results or the expected solution: the
+/// results, the file of tasks, and the data next to it.
 fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     let file = file.canonicalize()?;
     let beside = beside_the_tasks(&file, output.root())?;
     Ok([vec![output.instances(), output.predictions(), file], beside].concat())
 }
 
-/// Returns the directory of the file of tasks. If a run needs something in it, returns only its files; in a home
-/// directory without dotfiles, because tools read those.
+/// Returns the directory of the file of tasks. If a run needs something in this directory, returns only its files.
+/// Leaves out the dotfiles of a home directory, because tools read them.
 fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(input) = file.parent() else { return Ok(Vec::new()) };
     let home = users_home();

@@ -57,7 +57,7 @@ impl BatchMachine {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }
 
-    /// Returns advice for each resource that is insufficient for this number of tasks, or of tasks at once (`jobs`).
+    /// Returns advice for each resource that is too small for this number of tasks, or for `jobs` tasks at a time.
     pub(super) fn shortfalls(self, tasks: usize, jobs: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let wanted = IMAGE.saturating_mul(tasks as u64).min(DISK);

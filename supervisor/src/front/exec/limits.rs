@@ -12,7 +12,7 @@ const KEYS: [(EndReason, &str); 4] = [
     (EndReason::TimeLimit, "limits.timeout_s"),
 ];
 
-/// The limits in force from the project's settings file: the reason for the end of a run that reaches it, and the key.
+/// The limits in force from the project's settings file, each as the reason for which it ends a run, and its key.
 #[derive(Debug, Default)]
 pub(super) struct ProjectLimits(Vec<(EndReason, String)>);
 

@@ -387,7 +387,7 @@ impl Ui {
         self.stale = true;
     }
 
-    /// Ends the session, so that the named session can be opened. If it does not exist, only reports that.
+    /// Ends the session, so that the named session can be opened. If no session has this name, only reports that.
     async fn leave_for(&mut self, name: Option<String>) {
         let sessions = self.places.log.parent().unwrap_or(Path::new("."));
         let state = sessions.parent().unwrap_or(sessions);

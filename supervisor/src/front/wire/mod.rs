@@ -27,8 +27,8 @@ pub(in crate::front) use sessions::Sessions;
 use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 
-/// Serves a front end on standard input and output until it sends `shutdown` or disconnects. If standard input is a
-/// terminal, tells the person that `expects` belongs there.
+/// Serves a front end on standard input and output until the front end asks for the end or disconnects. If standard
+/// input is a terminal, tells the person that `expects` belongs there.
 pub(in crate::front) async fn run<D: Dialect>(server: Server<D>, expects: &str) -> Exit {
     if std::io::stdin().is_terminal() {
         say(&format!("{expects}; press Ctrl-D to end\n  hint: type `bailiwick` for the terminal UI"));

@@ -165,7 +165,7 @@ impl<D: Dialect> Server<D> {
         self.conversations.is_empty() && self.work.is_empty()
     }
 
-    /// Runs `work` on a separate thread, because it reads file systems.
+    /// Runs `work` on a separate thread, because such work reads file systems.
     pub(in crate::front) fn start(&mut self, work: impl FnOnce() -> D::Done + Send + 'static) {
         self.work.spawn_blocking(work);
     }

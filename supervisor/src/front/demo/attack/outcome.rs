@@ -16,7 +16,7 @@ pub(super) struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttackRow {
     pub(super) title: &'static str,
-    /// The way in which the attack was stopped. The error describes its harm, or says that nothing stopped it.
+    /// The way in which the attack was stopped. The error describes the attack's harm, or says that nothing stopped it.
     pub(super) outcome: Result<AttackEnd, String>,
 }
 

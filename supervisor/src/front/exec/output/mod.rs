@@ -106,7 +106,7 @@ impl OutputPrinter {
     }
 }
 
-/// Note that a run is read-only by default, unlike a session in the terminal UI.
+/// Text of a note: a run is read-only by default, unlike a session in the terminal UI.
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 

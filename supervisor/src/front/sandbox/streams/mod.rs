@@ -69,7 +69,7 @@ enum Errors {
 pub(super) struct AllPassed {
     /// Last part of standard error; `None` if standard error was the command's terminal.
     pub(super) errors: Option<Tail>,
-    /// The first error while output was passed on, except that nobody read the output.
+    /// The first error of passing on output; `None` without one. It is no error if nobody reads the output.
     pub(super) failure: Option<io::Error>,
 }
 

@@ -55,7 +55,7 @@ const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// The command's side. It stays open here, because without any open descriptor the terminal would look closed.
+    /// The command's side of the terminal. It stays open here: without an open descriptor it would look closed.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
@@ -161,7 +161,7 @@ impl TerminalRelay {
         }
     }
 
-    /// Applies a change of the command's terminal modes. It also shows that the command wants the keyboard now.
+    /// Applies a change of the command's terminal modes. The change also shows that the command wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
