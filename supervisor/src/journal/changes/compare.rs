@@ -23,7 +23,7 @@ const FETCH_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,
-    /// Time in nanoseconds since the epoch. A file is unchanged if its stamp is equal and older than this.
+    /// Time in nanoseconds since the epoch. A file is unchanged if its stamps are equal and older than this time.
     settled_before_ns: i64,
 }
 

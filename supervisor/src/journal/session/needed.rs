@@ -23,7 +23,7 @@ use super::{Fault, LogError, Tree};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Size in bytes up to which all events of a log are kept.
+    /// Maximum size in bytes of a log of which all events are kept.
     pub whole: u64,
     /// Maximum size in bytes of lines that are kept only to show the conversation before its last summary.
     pub shown: u64,
@@ -87,7 +87,7 @@ pub(super) fn read(
     if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, sizes, ahead, watch) }
 }
 
-/// Reads the needed events of a log. A process may have the log open. `ahead` is a rewind that follows.
+/// Reads the needed events of a log that a process may have open. `ahead` is a rewind that follows, if there is one.
 pub(crate) fn read_needed(
     path: &Path,
     ahead: Option<RewindTarget>,
