@@ -107,7 +107,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// True if the project's value is stricter than `without`, the value in force otherwise. No limit is the least strict.
+/// True if the project's value is stricter than `without`, the value in force otherwise. A limit is stricter than none.
 fn narrows(key: &Key, project: &Setting, without: Option<&Value>) -> bool {
     without.is_none_or(|value| project.value.width(key.kind) < value.width(key.kind))
 }

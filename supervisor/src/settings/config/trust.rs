@@ -109,7 +109,7 @@ impl Trust {
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))
     }
 
-    /// Stores the trust in this settings file of this project. It replaces the trust in an earlier version of the file.
+    /// Stores the trust in this version (a digest) of a file. It replaces the trust in an earlier version of the file.
     pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
         let record = TrustRecord { project: project.into(), digest: digest.clone() };
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))

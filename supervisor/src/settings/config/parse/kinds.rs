@@ -114,7 +114,7 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     fits.then(|| vec![word.into()])
 }
 
-/// Reads an amount; `None` if the item is none. The amount of a float is its shortest decimal form.
+/// Reads an amount; `None` if the item is none. A float counts as the number that its shortest decimal form states.
 fn amount(item: &Item) -> Option<Usd> {
     let number = item.as_integer().map(|number| number.to_string());
     number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()
