@@ -20,7 +20,7 @@ pub(super) struct AuditAccount {
     /// True if the last line is incomplete, for example because the writer was killed.
     pub cut_off: bool,
     pub events: usize,
-    /// Damage to the log file, one sentence for each.
+    /// Sentences about the faults of the log file.
     pub faults: Vec<String>,
     /// Contradictions between events of the log.
     pub findings: Vec<Finding>,

@@ -87,7 +87,7 @@ impl ExplainAnswer {
         Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }
     }
 
-    /// Returns `wider` if the attempt succeeded against the policy, `narrower` if only the kernel denies the action.
+    /// Returns `wider` if the attempt succeeded against the policy, `narrower` if only the kernel denies it; or `None`.
     pub(crate) fn difference(&self) -> Option<&'static str> {
         match (self.verdict, &self.tried) {
             (ExplainVerdict::Denied | ExplainVerdict::Asked, Some(TriedAct::Done)) => Some("wider"),
