@@ -1,4 +1,4 @@
-//! Handles signals that end the process or are about its terminal. A signal's default action is off from then on.
+//! Handles signals that end the process or are about its terminal. A handler turns its signal's default action off.
 //!
 //! A SIGHUP that was ignored at the start stays ignored, as under nohup(1), so that the process can outlive its
 //! terminal. The terminal UI handles it anyway, because it cannot work without a terminal.
