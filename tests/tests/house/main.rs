@@ -8,4 +8,5 @@ mod place_lists;
 mod prose;
 mod rooms;
 mod trusted_part;
+mod types;
 mod words;
