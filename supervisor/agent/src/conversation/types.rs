@@ -137,7 +137,7 @@ pub struct ProviderError {
     pub kind: String,
     /// One line for people: the failure and its cause.
     pub message: String,
-    /// One line for people: a step that helps.
+    /// One line for people: a step that helps; `None` if no step is known.
     pub hint: Option<String>,
     /// The stable error code; `None` if kind and status determine it.
     pub code: Option<ErrorCode>,

@@ -20,7 +20,7 @@ pub struct AgentConfig {
     pub max_tokens: u32,
     pub options: RequestOptions,
     pub sees_images: bool,
-    /// Prices of the model, if known.
+    /// Prices of the model; `None` if they are unknown.
     pub prices: Option<Prices>,
     pub window: Window,
     /// Facts about the agent's surroundings. Each context of the agent begins with them.

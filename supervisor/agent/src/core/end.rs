@@ -41,7 +41,7 @@ impl Ending {
 }
 
 impl RunEnd {
-    /// Returns an end of which only reason and message are known.
+    /// Returns an end with reason and message, and without the data of the run.
     pub fn without_account(reason: EndReason, message: String) -> Self {
         Self {
             reason,

@@ -53,7 +53,7 @@ impl Default for Window {
 pub struct RunLimits {
     pub max_steps: Option<u32>,
     pub max_tokens: Option<u64>,
-    /// Maximum cost. It has no effect if the model's prices are unknown.
+    /// Maximum cost; `None` without a limit. It has no effect if the model's prices are unknown.
     pub max_usd: Option<Usd>,
 }
 

@@ -82,8 +82,7 @@ pub struct HostQuestionId {
 pub struct HostAsked {
     /// Id of the question. [`Effect::AnswerHost`] answers it once.
     pub id: HostQuestionId,
-    /// Call of the one-shot worker that asks. `None` for the agent's standing worker, because it may serve several
-    /// calls.
+    /// Call of the one-shot worker that asks; `None` for the standing worker, because it may serve several calls.
     pub call: Option<CallId>,
     /// Id of the command's process, from which the connecting process descends.
     pub process: u32,

@@ -43,7 +43,7 @@ impl Agent {
     }
 
     /// Restores an earlier state of the conversation if `events` (the log with the rewind) are given, and tells the
-    /// model. Returns the change of the task list, for the log.
+    /// model. Returns the change of the task list for the log; `None` if the list stays.
     pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
         let mut changed = None;
         if let Some(events) = events {

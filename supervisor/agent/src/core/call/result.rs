@@ -21,13 +21,13 @@ pub(in crate::core) struct CallResult {
     pub(in crate::core) denial: Option<String>,
     /// End of the content that explains the denials. Front ends leave it out: they show the denials themselves.
     pub(in crate::core) explanation: Option<String>,
-    /// Advice for the model how to read the rest, if the result has to be shortened.
+    /// Advice for the model how to read the rest of a shortened result; `None` if there is no way.
     pub(in crate::core) rest: Option<String>,
-    /// Exit of the command, if it ran to its end.
+    /// Exit of the command; `None` if it did not run to its end, or the call ran no command.
     pub(in crate::core) exit: Option<CommandExit>,
-    /// Denials that are still to be logged.
+    /// Denials that are still to be logged; `None` if there are none.
     pub(in crate::core) denied: Option<Denials>,
-    /// Offer to run the command again with more access, until the person is asked or the offer is dropped.
+    /// Offer to run the command again with more access; `None` once the person is asked or the offer is dropped.
     pub(in crate::core) offer: Option<Box<Offer>>,
 }
 

@@ -10,7 +10,7 @@ pub(in crate::core) struct ToolUse {
     pub(in crate::core) input: Result<String, String>,
     /// The arguments in the form that is sent back to the model.
     pub(in crate::core) echoed: Box<RawValue>,
-    /// Text of the model before the call, in the same reply.
+    /// Text of the model before the call, in the same reply; `None` without such a text.
     pub(in crate::core) said: Option<String>,
 }
 

@@ -627,7 +627,7 @@ impl Calls {
         );
     }
 
-    /// Approves all changes of a shared request. Returns the change of `call`; the others wait for their turn.
+    /// Approves all changes of a shared request. Returns the change of `call`; `None` if `all` lacks it.
     fn approve_together(
         &mut self,
         call: CallId,

@@ -18,7 +18,7 @@ pub(super) const NOT_THIS: &str =
 /// The cause that the log has for the denial of a change that a person left out.
 pub(super) const LEFT_OUT: &str = "the user left it out of the changes that they approved";
 
-/// Returns each change of a request with its call and its approved part; `None` for the whole change.
+/// Returns each change of a request with its call and its approved part; `None` if the whole change is approved.
 pub(super) fn in_parts(
     case: Case,
     parts: Vec<Option<CallPart>>,

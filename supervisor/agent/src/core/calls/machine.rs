@@ -40,9 +40,9 @@ pub(in crate::core) struct Calls {
     pub(super) forms: HeldForms,
     pub(super) declined: Declined,
     pub(super) beside: OrphanDenials,
-    /// The state of the agent's planning, if it plans.
+    /// The state of the agent's planning; `None` if the agent does not plan.
     pub(super) planner: Option<Planner>,
-    /// The plan that the agent executes, if there is one.
+    /// The plan that the agent executes; `None` if it executes none.
     pub(super) execution: Option<Execution>,
     last_call: CallId,
     last_approval: ApprovalId,
@@ -226,7 +226,7 @@ impl Calls {
         self.ask_again(bounds, out);
     }
 
-    /// Returns the hosts that were allowed for the session as a change of access, if it would end no call.
+    /// Returns the hosts that were allowed for the session as a change of access; `None` while it would end a call.
     pub(in crate::core) fn take_allowed_hosts(&mut self) -> Option<Change> {
         if self.slots.any_begun() || self.slots.next_held().is_some() {
             return None;

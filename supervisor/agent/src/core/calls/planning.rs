@@ -74,8 +74,8 @@ impl Planner {
         Ok(Draft { author, markdown, plan })
     }
 
-    /// Returns the access that a plan gets now. The `bool` is true if the plan asks for the network and does not get
-    /// it.
+    /// Returns the access that a plan gets now. The `bool` is true if the plan does not get the network that it asks
+    /// for.
     pub(super) fn rights_of(
         &self,
         plan: &Plan,
@@ -170,7 +170,7 @@ impl Planner {
         Some((told, unexecuted))
     }
 
-    /// Lowers the limit of plans after the person reduced the session's access. Returns true if `change` concerns the
+    /// Lowers the limit of plans after a reduction of the session's access. Returns true if `change` concerns the
     /// limit.
     pub(super) fn take_back(&mut self, change: &Change) -> bool {
         let ceiling = &mut self.planning.ceiling;
@@ -189,7 +189,8 @@ impl Planner {
         true
     }
 
-    /// Checks that the access of a plan's execution is still within that of the session. An `Err` says what is not.
+    /// Checks that the session still allows the access of a plan's execution. An `Err` names the access that is too
+    /// much.
     pub(super) fn still_allows(&self, rights: &Rights) -> Result<(), String> {
         plan::still_allowed(&self.planning.ceiling, rights)
     }

@@ -402,8 +402,7 @@ impl Calls {
         }
     }
 
-    /// Requests the list of files that changed in the project since the last report. They are recorded for this
-    /// report's step.
+    /// Requests the list of files that changed in the project since the last report, to record them for the step.
     fn look(&mut self, claim: MadeUp, out: &mut Outbox) {
         let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
         let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
@@ -436,7 +435,7 @@ impl Calls {
     }
 
     /// Judges a report on a step. A step counts as done if its acceptance commands succeed. Returns the result of the
-    /// report's call, and the event of the step.
+    /// report's call, and the event of the step; `None` if there is no such step.
     fn judged(&mut self, claim: MadeUp, seen: Option<BTreeSet<WirePath>>) -> (CallResult, Option<EventKind>) {
         let MadeUp { update, results, .. } = claim;
         let failed = |text: String| CallResult::not_done(ToolCallStatus::Failed, text);

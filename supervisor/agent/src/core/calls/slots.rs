@@ -32,15 +32,15 @@ struct Slot {
     tool_use: ToolUse,
     state: CallState,
     progress: Option<CallProgress>,
-    /// A text for the end of the result.
+    /// A text for the end of the result; `None` without one.
     remark: Option<String>,
-    /// The open call that this one is a part of; `None` if the model or the person made the call.
+    /// The open call of which this call is a part; `None` if the model or the person made the call.
     within: Option<CallId>,
     /// True if the person made the call, so that its result answers no call of the model.
     of_user: bool,
     /// The duration of a closed call in milliseconds.
     duration_ms: u64,
-    /// The first run of the command, if the person is asked about another one.
+    /// The first run of the command; `None` unless the person is asked about another run.
     first_run: Option<Box<FirstRun>>,
     /// True if the log has the start of the call.
     logged: bool,
@@ -194,7 +194,7 @@ impl Slots {
         });
     }
 
-    /// Returns the report on a step that waits for acceptance commands, once all of them have a result.
+    /// Returns the report on a step whose acceptance commands all have a result; `None` if there is none.
     pub(super) fn made_up(&self) -> Option<MadeUp> {
         let made = |slot: &Slot| match &slot.state {
             CallState::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
@@ -294,7 +294,7 @@ impl Slots {
         self.slots.iter().any(|slot| slot.call == call && slot.first_run.is_some())
     }
 
-    /// Removes and returns the first run of a call that is not run again.
+    /// Removes and returns the first run of a call that is not run again; `None` if it had none.
     pub(super) fn take_first_run(&mut self, call: CallId) -> Option<FirstRun> {
         let slot = self.slots.iter_mut().find(|slot| slot.call == call)?;
         slot.first_run.take().map(|first| *first)
@@ -342,7 +342,7 @@ impl Slots {
         })
     }
 
-    /// Returns the call of an open request for an approval.
+    /// Returns the call of a request for an approval; `None` if the request is not open.
     pub(super) fn asking(&self, approval: ApprovalId) -> Option<(CallId, &Asking)> {
         self.slots.iter().find_map(|slot| match &slot.state {
             CallState::Asking(asking) if asking.approval == approval => Some((slot.call, &**asking)),
@@ -354,7 +354,7 @@ impl Slots {
         self.slots.iter().find(|slot| slot.call == call).map(|slot| &slot.tool_use)
     }
 
-    /// Returns the tool use of a call that is not closed.
+    /// Returns the tool use of a call; `None` if the call is closed.
     pub(super) fn unclosed(&self, call: CallId) -> Option<&ToolUse> {
         let unclosed = |slot: &&Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         self.slots.iter().find(unclosed).map(|slot| &slot.tool_use)
@@ -432,7 +432,7 @@ impl Slots {
         results.collect()
     }
 
-    /// Returns the first open command.
+    /// Returns the first open command; `None` if no command is open.
     pub(super) fn running_command(&self) -> Option<CallId> {
         let runs = |call: &CallId| self.open(*call).is_some_and(Open::prints);
         self.all_open().into_iter().find(runs)

@@ -88,8 +88,7 @@ impl Conversation {
         self.compaction.underway.is_some()
     }
 
-    /// Handles the user's request for a summary. Returns true if the summary begins now, false if it waits or is not
-    /// needed.
+    /// Handles the user's request for a summary. Returns true if the summary begins now, else false.
     pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
         match phase {
             Phase::Closed => false,
@@ -276,8 +275,7 @@ impl Conversation {
         }
     }
 
-    /// Handles a failed request. Returns `None` if it was not for a summary, or if a request in another form would
-    /// fail, too.
+    /// Handles a failed request for a summary. Returns `None` for another request, or if another form would fail, too.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,

@@ -32,7 +32,7 @@ pub(in crate::core) struct History {
     /// Tokens of the first prompt in the context; 0 until the model has replied to it.
     began_with: u64,
     replies: u32,
-    /// Position of an interrupted reply that no provider has accepted yet: its message, and its first block there.
+    /// Message and first block of an interrupted reply; `None` if there is none, or a provider has accepted it.
     interrupted: Option<(usize, usize)>,
 }
 
@@ -134,8 +134,7 @@ impl History {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
 
-    /// Appends blocks of the user. Joins neighbouring messages of one role, as the API does: the cached prefix stays
-    /// the same.
+    /// Appends blocks of the user. Joins neighbouring messages of one role, as the API does, to keep the cached prefix.
     pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {

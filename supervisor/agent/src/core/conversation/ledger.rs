@@ -15,7 +15,7 @@ use super::summary;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::core) struct Ledger {
     said: Vec<String>,
-    /// The model's last summary.
+    /// The model's last summary; `None` before the first one.
     summary: Option<String>,
     begun: BTreeMap<CallId, BegunCall>,
     files: BTreeMap<String, Deeds>,

@@ -120,7 +120,7 @@ impl Conversation {
         self.budget.results_after(self.history.tokens().saturating_add(self.unsaid.tokens()))
     }
 
-    /// Returns the sentence about a message that is too long to be sent; `None` if it is not.
+    /// Returns the sentence about a message that is too long to be sent; `None` if the message can be sent.
     pub(in crate::core) fn too_long(&self, said: &UserSaid, seen: &StandingRights) -> Option<String> {
         let context = self.opening.texts(seen).iter().map(|text| tokens(text)).sum();
         let (length, most) = (said.tokens(), self.budget.message(context));

@@ -51,8 +51,7 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<RecordEntry> {
     messages.iter().flat_map(of_message).collect()
 }
 
-/// Returns the number of omitted entries, and the last entries that fit into `budget`. The first of these may be
-/// shortened.
+/// Returns the number of omitted entries, and the last entries that fit into `budget`. Their first may be shortened.
 pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>) {
     let mut left = budget;
     let mut kept = Vec::new();

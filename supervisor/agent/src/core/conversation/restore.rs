@@ -72,7 +72,7 @@ impl Conversation {
     }
 
     /// Restores the conversation from the events that no rewind took back. Returns the change of the task list for the
-    /// log.
+    /// log; `None` if the list stays.
     pub(in crate::core) fn rewind(&mut self, standing: &[&EventKind]) -> Option<EventKind> {
         self.take_past(standing);
         // The model is not told about an interruption that the rewind takes back.

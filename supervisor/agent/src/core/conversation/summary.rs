@@ -98,7 +98,8 @@ impl Known<'_> {
     }
 }
 
-/// Returns the model's summary in a first message. All other text there is quoted, and cannot contain the headings.
+/// Returns the model's summary in a first message; `None` if it has none. All other text there is quoted, and cannot
+/// contain the headings.
 pub(super) fn words_of(first_message: &str) -> Option<&str> {
     let (_, rest) = first_message.split_once(WORDS)?;
     let (words, _) = rest.rsplit_once(FILES)?;

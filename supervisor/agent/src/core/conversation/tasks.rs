@@ -18,7 +18,7 @@ impl Tasks {
         Self { list }
     }
 
-    /// Sets the list. Returns the event for the log if the list changed.
+    /// Sets the list. Returns the event for the log; `None` if the list is the same as before.
     pub(super) fn replace(&mut self, call: Option<CallId>, tasks: Vec<ListedTask>) -> Option<EventKind> {
         if self.list == tasks {
             return None;
@@ -37,8 +37,8 @@ impl Tasks {
         }
     }
 
-    /// Returns the open tasks as text; `None` if none is open. A new context needs it: the calls that set the list are
-    /// gone.
+    /// Returns the open tasks as text for a new context, because that lacks the calls about them; `None` if none is
+    /// open.
     pub(super) fn told(&self) -> Option<String> {
         let list = TasksUpdated { call: None, tasks: self.list.clone() };
         list.is_open().then(|| {

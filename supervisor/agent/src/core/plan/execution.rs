@@ -233,7 +233,8 @@ impl Execution {
         }))
     }
 
-    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event for the log.
+    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event for the log;
+    /// `None` if the plan has no such step.
     pub(in crate::core) fn complete(
         &mut self,
         update: &StepUpdate,
@@ -245,7 +246,7 @@ impl Execution {
     }
 
     /// Fails a step: it is tried again if that is allowed, else execution ends. Returns the text for the executor, and
-    /// the event for the log.
+    /// the event for the log; `None` if the plan has no such step.
     pub(in crate::core) fn fail(
         &mut self,
         update: &StepUpdate,

@@ -181,7 +181,7 @@ impl RightsState {
         Some(withdrawal)
     }
 
-    /// Stores a change if a worker is starting, else returns it.
+    /// Stores a change and returns `None` if a worker is starting; else returns the change.
     pub(super) fn defer(&mut self, change: Change) -> Option<Change> {
         if self.replacement.awaited {
             self.replacement.next.push_back(change);
@@ -204,7 +204,7 @@ impl RightsState {
         }
     }
 
-    /// Makes a change, of which `decided` is the resulting access. `withdrawn` is true if calls or approvals ended
+    /// Makes a change. `decided` is the access that results from it. `withdrawn` is true if calls or approvals ended
     /// because of the change: then user and model are told even if the access stays the same.
     pub(in crate::core) fn make(
         &mut self,
@@ -292,7 +292,7 @@ impl RightsState {
         self.replacement.awaited = true;
     }
 
-    /// Handles the start of a worker. Returns the text for the model if the access differs from the last worker's.
+    /// Handles the start of a worker. Returns the text for the model about the access; `None` if no worker was awaited.
     pub(in crate::core) fn on_worker_ready(
         &mut self,
         worker: ReadyWorker,

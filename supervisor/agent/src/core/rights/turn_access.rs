@@ -55,8 +55,8 @@ const ALLOWED: &str = "<rights>\nThe user said yes to everything in the project 
     made without asking, and the network is off. What is beyond the rights is asked about as before.\n</rights>";
 
 impl RightsState {
-    /// Begins a turn that only reads; `offline` turns the network off, too. Returns the text for the model, and the
-    /// next step.
+    /// Begins a turn that only reads, without the network if `offline`. Returns the text for the model, and the next
+    /// step.
     pub(in crate::core) fn begin_reading(
         &mut self,
         offline: bool,

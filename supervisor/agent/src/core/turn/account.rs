@@ -31,7 +31,7 @@ pub(super) struct RunAccount {
     pub(super) in_a_row: Odd,
     /// Steps so far, to detect repetition.
     pub(super) past: Steps,
-    /// The part of the conversation that was left out after an error, until the next reply.
+    /// The part of the conversation that was left out after an error; `None` again after the next reply.
     pub(super) left_out: Option<LeftOut>,
     pub(super) overflowed: bool,
 }

@@ -27,8 +27,7 @@ impl Turn {
         self.settings.backoff.delay(tried, error)
     }
 
-    /// Returns the part of the conversation that an error names. `None` if a part was left out before: each request is
-    /// changed once.
+    /// Returns the part of the conversation that an error names; `None` if a part of the request was left out before.
     pub(in crate::core) fn blamed(&self, error: &ProviderError) -> Option<LeftOut> {
         error.blames.filter(|_| self.run.left_out.is_none())
     }

@@ -243,7 +243,8 @@ impl Turn {
         matches!(self.state, TurnState::Streaming { request, .. } if request == id)
     }
 
-    /// Handles a part of a reply, and shows its text unless it is a summary. Returns the reply once it is complete.
+    /// Handles a part of a reply, and shows its text unless it is a summary. Returns the reply once complete, else
+    /// `None`.
     pub(in crate::core) fn on_stream(
         &mut self,
         id: RequestId,

@@ -209,7 +209,7 @@ impl Turn {
         self.settings.answer.as_ref().is_some_and(|answer| answer.check(reply).is_ok())
     }
 
-    /// Stores the last reply of a turn if it is a valid answer, else returns its faults.
+    /// Stores the last reply of a turn if it is a valid answer. Otherwise returns its faults.
     fn faults(&mut self) -> Option<String> {
         let answer = self.settings.answer.as_ref().filter(|_| !self.run.is_own_command)?;
         match answer.check(&self.run.text) {
@@ -260,8 +260,8 @@ impl Turn {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Completes the provider's token count of an interrupted reply by an estimate. `prompt` is the estimate for the
-    /// prompt.
+    /// Completes the provider's token count of an interrupted reply by an estimate. `prompt` is that for the prompt
+    /// alone.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };
@@ -300,8 +300,7 @@ impl Turn {
 }
 
 impl Whole {
-    /// Returns the error for a reply that cannot be answered; `None` for any other reply. Some gateways send such
-    /// replies.
+    /// Returns the error for a reply that cannot be answered, such as some gateways send; `None` for any other reply.
     pub(in crate::core) fn fault(&self) -> Option<ProviderError> {
         let twins = "the provider sent a reply with two tool calls of the same id";
         self.reply.has_twin_calls().then(|| ProviderError::new("invalid_response", twins).retryable())

@@ -57,7 +57,7 @@ impl Slots {
         slot.is_some_and(|slot| std::mem::replace(&mut slot.logged, true))
     }
 
-    /// Returns the calls directly after this one that have not begun.
+    /// Returns the calls directly after `call` that have not begun.
     pub(in crate::core::calls) fn waiting_after(&self, call: CallId) -> impl Iterator<Item = CallId> {
         let after = self.slots.iter().skip_while(move |slot| slot.call != call).skip(1);
         after.take_while(|slot| matches!(slot.state, CallState::Waiting)).map(|slot| slot.call)

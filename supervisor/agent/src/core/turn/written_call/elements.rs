@@ -60,7 +60,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Returns the tool of a call at the beginning of a text, and the text after the call.
+/// Returns the tool of a call at the beginning of a text, and the text after the call; `None` if there is no call.
 pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text)?;
     let tool = tag.tool(tools)?;
@@ -73,7 +73,8 @@ pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str,
     Some((tool, rest))
 }
 
-/// Returns the tool of a call that a child element names, `<name>read_file</name>`, and the text after the call.
+/// Returns the tool of a call that a child element names, `<name>read_file</name>`, and the text after the call; `None`
+/// if there is no such call.
 pub(super) fn named_by_child<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text).filter(|tag| matches!(tag.inner, "name" | "tool_name"))?;
     let (name, rest) = tag.rest.split_once("</")?;

@@ -67,7 +67,8 @@ fn is_schema(arguments: &Map<String, Value>) -> bool {
         || arguments.contains_key("$schema")
 }
 
-/// Returns the agent's tool with this name. Models may write a namespace before the name and a number after it.
+/// Returns the tool with this name; `None` if there is none. Models may add a namespace before it and a number after
+/// it.
 pub(super) fn offered<'a>(name: &str, tools: &[&'a str]) -> Option<&'a str> {
     let name = name.trim();
     let name = ["functions.", "function.", "tools.", "default_api."]

@@ -51,7 +51,7 @@ impl<'a, 't> CallScan<'a, 't> {
             || ["Action:", "print("].iter().chain(self.tools).any(|word| text.starts_with(word))
     }
 
-    /// Returns the tool of the first call, if the text consists of calls only.
+    /// Returns the tool of the first call; `None` unless the text consists of calls only.
     pub(super) fn whole(&self) -> Option<&'t str> {
         let is_marked = self.is_marked();
         let mut rest = self.text;
@@ -67,7 +67,7 @@ impl<'a, 't> CallScan<'a, 't> {
         }
     }
 
-    /// Returns the tool of the call at the beginning of a text, and the text after the call.
+    /// Returns the tool of the call at the beginning of a text, and the text after it; `None` if there is no call.
     fn call(&self, text: &'a str, is_marked: bool) -> Option<(&'t str, &'a str)> {
         if text.starts_with(['{', '[']) {
             return self
@@ -166,7 +166,7 @@ fn behind_arguments(text: &str) -> Option<&str> {
     is_list.then(|| &inner[end + 1..])
 }
 
-/// Returns the JSON value at the beginning of a text, and the text after it.
+/// Returns the JSON value at the beginning of a text, and the text after the value; `None` if there is no value.
 fn value(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
@@ -195,7 +195,7 @@ fn without_marks<'a>(text: &'a str, tools: &[&str]) -> &'a str {
     }
 }
 
-/// Returns the text after a word that belongs to a call and that no letter follows.
+/// Returns the text after a word that belongs to a call; `None` if there is no such word, or a letter follows it.
 fn behind_word(text: &str) -> Option<&str> {
     let behind = WORDS.iter().find_map(|word| text.strip_prefix(word))?;
     behind
