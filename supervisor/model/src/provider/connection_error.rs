@@ -163,7 +163,7 @@ fn tls_fault(error: &rustls::Error) -> HttpFault {
     }
 }
 
-/// Finds the fault inside an I/O error: the error's `source` skips it.
+/// Finds the fault inside an I/O error, because the error's `source` skips it; `None` if it is unknown.
 fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Some(HttpFault::Refused);

@@ -65,7 +65,7 @@ pub(crate) struct ReplyFault {
     kind: Option<String>,
     pub message: Option<String>,
     code: Option<String>,
-    /// The code as a number, if it is an HTTP status.
+    /// The code as a number; `None` if it is no HTTP status.
     pub status: Option<u16>,
     detail_code: Option<String>,
     pub request_id: Option<String>,
@@ -90,7 +90,7 @@ impl ReplyFault {
         }
     }
 
-    /// Returns the API's type of the error, or its code if that is more specific.
+    /// Returns the API's type of the error, or its code if that is more specific; `None` if the body has neither.
     pub(crate) fn kind(&self) -> Option<String> {
         match self.code.as_deref() {
             Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
@@ -105,7 +105,7 @@ impl ReplyFault {
         self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())
     }
 
-    /// Returns the HTTP status to which an error without one corresponds.
+    /// Returns the HTTP status of an error, or the one to which its words correspond; `None` if they are unknown.
     pub(crate) fn meant_status(&self) -> Option<u16> {
         let words = [&self.code, &self.kind].into_iter().flatten();
         let of_word = |word: &String| MEANT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
@@ -189,7 +189,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Returns the HTTP status in a code. The code is a number, or text with a number.
+/// Returns the HTTP status in a code, a number or text with a number; `None` if the code is something else.
 fn status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))

@@ -39,7 +39,7 @@ impl ProviderApiKey {
         self.secret.is_some()
     }
 
-    /// Returns the key, to hide it in texts.
+    /// Returns the key, to hide it in texts; `None` without a key.
     pub fn secret(&self) -> Option<SecretString> {
         self.secret.clone()
     }

@@ -36,7 +36,7 @@ pub(crate) enum BodyKind {
 }
 
 impl Opening {
-    /// Returns the kind of the body as soon as it is known.
+    /// Returns the kind of the body; `None` until more bytes show the kind.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Option<BodyKind> {
         self.head.extend_from_slice(chunk);
         while let Some(length) = self.blank_prefix() {

@@ -36,7 +36,7 @@ const BEFORE: [&str; 7] = [
     "retrydelay",
 ];
 
-/// Returns the delay in a message such as "Please try again in 1m2.5s", for errors without the header.
+/// Returns the delay in a message such as "Please try again in 1m2.5s", for errors without the header; else `None`.
 pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
     let behind = BEFORE.iter().find_map(|words| Some(message.split_once(words)?.1))?;

@@ -50,7 +50,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
-    /// The first half of a character whose second half has not arrived, in WTF-8.
+    /// The first half of a character whose second half has not arrived, in WTF-8; `None` between characters.
     half: Option<[u8; 3]>,
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
     whole + rest
 }
 
-/// Returns the UTF-16 surrogate of an escape at the beginning of a text, if there is one.
+/// Returns the UTF-16 surrogate of an escape at the beginning of a text; `None` if there is none.
 fn half(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
     (0xD800..0xE000).contains(&unit).then_some(unit)
@@ -168,7 +168,7 @@ const fn is_lead(unit: u16) -> bool {
     unit < 0xDC00
 }
 
-/// Returns the UTF-16 surrogate at the beginning of WTF-8 bytes, and the bytes after it.
+/// Returns the UTF-16 surrogate at the beginning of WTF-8 bytes, and the bytes after it; `None` if there is none.
 fn surrogate(bytes: &[u8]) -> Option<(u16, &[u8])> {
     match bytes {
         [0xED, second @ 0xA0..=0xBF, third, rest @ ..] => {

@@ -9,7 +9,8 @@ const REMEMBERED: usize = 32;
 pub(crate) struct Unknown(BTreeSet<String>);
 
 impl Unknown {
-    /// Logs an unknown kind once. A text without the form of a kind is not logged, since the provider chose it.
+    /// Logs an unknown kind once. The text is the provider's, so a text that cannot be the name of a kind is not
+    /// logged.
     pub(crate) fn note(&mut self, kind: &str) {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.');
         let plain = kind.len() <= 64 && kind.bytes().all(is_plain);

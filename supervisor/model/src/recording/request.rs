@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub struct RecordedRequest {
     pub method: String,
     pub path: String,
-    /// Headers. The length of the key replaces the key in them; the scheme before the key stays.
+    /// Headers. In place of the key they have the key's length; the scheme before the key stays.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
     /// Time at which the last byte arrived.

@@ -27,7 +27,7 @@ pub enum NotRules {
 
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// Words of which every text with a secret of this form contains one, in any case.
+    /// Words, in any case. Every text with a secret of this form contains at least one of them.
     words: Vec<String>,
     expression: Regex,
 }

@@ -8,7 +8,7 @@ use super::request::RelayEstimate;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub max_usd: Option<Usd>,
-    /// Maximum tokens of prompts and replies together.
+    /// Maximum tokens of prompts and replies together; `None` without a limit.
     pub max_tokens: Option<u64>,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct RelayLogEntry {
     pub(super) model: Option<String>,
     pub(super) status: u16,
     pub(super) end: &'static str,
-    /// Reason for an error, or the part of the request that was denied.
+    /// Reason for an error, or the part of the request that was denied; `None` after success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     pub(super) request_bytes: u64,

@@ -33,7 +33,7 @@ pub(super) struct RelayPassing {
     pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
     pub(super) log: Arc<RelayLog>,
-    /// Reserved memory for the request, until it is sent.
+    /// Reserved memory for the request; `None` once the request is sent.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 

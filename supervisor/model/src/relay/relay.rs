@@ -71,7 +71,7 @@ struct ServedRequest {
     base_url: String,
     ledger: RelayLedger,
     serving: JoinHandle<()>,
-    /// Dropped to stop serving the client.
+    /// Dropped to stop serving the client; `None` afterwards.
     stop: Option<oneshot::Sender<Infallible>>,
     _name: Option<SocketName>,
 }

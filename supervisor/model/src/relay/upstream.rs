@@ -32,7 +32,8 @@ const BETAS: [&str; 1] = ["interleaved-thinking-2025-05-14"];
 /// The headers of an answer that are forwarded to the client.
 const PASSED: [HeaderName; 5] = [REQUEST_ID, X_REQUEST_ID, RETRY_AFTER, RETRY_AFTER_MS, SHOULD_RETRY];
 
-/// Returns the headers for the provider: known ones of the client, with values written anew.
+/// Returns the headers for the provider: those of the client that are known, with values that were parsed and written
+/// again.
 pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let value = |name: &HeaderName| {

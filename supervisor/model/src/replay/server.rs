@@ -22,7 +22,7 @@ use crate::recording::{RecordedRequest, Reply, ReplyEnd};
 pub struct ReplayServer {
     address: SocketAddr,
     state: Arc<Mutex<ServerState>>,
-    /// Dropped to end the server's thread.
+    /// Dropped to end the server's thread; `None` afterwards.
     stop: Option<oneshot::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }

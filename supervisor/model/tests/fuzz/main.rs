@@ -1,5 +1,5 @@
-//! Tests with damaged replies: every decoder returns a reply or a typed error, and the same for any chunks, over
-//! loopback HTTP too, compressed or not.
+//! Tests with damaged replies: every decoder returns a reply or a typed error. The result is the same for any chunks,
+//! and over loopback HTTP, compressed or not.
 //!
 //! A generator with a seed damages the bodies of `fixtures/streams`. The suite takes a few hundred; for a long run set
 //! `BAILIWICK_SOAK_S` to its seconds, and `BAILIWICK_SEED` to another seed (`just soak`).

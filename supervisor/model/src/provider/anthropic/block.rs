@@ -29,7 +29,7 @@ pub(super) struct OpenBlock {
     text_changed: bool,
     thinking_changed: bool,
     cited: bool,
-    /// The signature of thinking. It arrives in one delta; a later one replaces it.
+    /// The signature of thinking. It arrives in one delta; a later one replaces it. `None` before.
     signature: Option<String>,
 }
 

@@ -95,7 +95,7 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// Returns the temperature if the API accepts one: version 2026-10-21 does not, older ones only without thinking.
+/// Returns the temperature, or `None`: version 2026-10-21 of the API accepts none, older ones only without thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)

@@ -22,7 +22,7 @@ pub enum ReplyLimit {
 #[derive(Debug)]
 pub struct Config {
     pub connection: Connection,
-    /// The field that limits the length of a reply; `None` for the one that the host is known to accept.
+    /// The field that limits the length of a reply; `None` for the field that the host is known to accept.
     pub reply_limit: Option<ReplyLimit>,
 }
 

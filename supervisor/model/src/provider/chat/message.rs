@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::back::ReasoningBack;
 use crate::provider::{Message, UserBlock, messages};
 
-/// Serialises a message. A model's message has its reasoning only if it has tool calls.
+/// Serialises a message; `None` if it is empty. A model's message has its reasoning only if it has tool calls.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::WithCalls)
 }
@@ -18,7 +18,7 @@ pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, se
     serialise_as(message, ReasoningBack::Never)
 }
 
-/// Serialises a message. Each message of the model has its reasoning.
+/// Serialises a message; `None` if it is empty. Each message of the model has its reasoning.
 pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Everywhere)
 }
@@ -30,7 +30,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Serialises a user's message. Each tool result becomes a separate message before the text.
+/// Serialises a user's message; `None` if it is empty. Each tool result becomes a separate message before the text.
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());

@@ -22,7 +22,7 @@ pub(super) struct Details {
 }
 
 struct Item {
-    /// The bytes of the item, until another one is merged into it.
+    /// The bytes of the item; `None` once another item is merged into it.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
     /// The joined texts. Adding the text of each delta to the fields instead would take quadratic time.

@@ -52,7 +52,7 @@ fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_j
     })
 }
 
-/// Returns the name of the level for the server. Most servers know no level above `high`.
+/// Returns the name of the level for the server; `None` for the default. Most servers know no level above `high`.
 fn effort(effort: Option<Effort>) -> Option<&'static str> {
     effort.map(|effort| match effort {
         Effort::Low | Effort::Medium | Effort::High => effort.as_str(),

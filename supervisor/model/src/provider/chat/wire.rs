@@ -43,7 +43,7 @@ impl<'a> Chunk<'a> {
 /// One of several alternative replies. Requests ask for only one.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// Index of the reply; missing for the first one.
+    /// Index of the reply; may be missing for the first one.
     #[serde(default)]
     pub(super) index: Option<u64>,
     #[serde(borrow)]

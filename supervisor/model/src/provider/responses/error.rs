@@ -52,7 +52,7 @@ pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     ProviderError { status, retryable, ..ProviderError::new(kind, message) }
 }
 
-/// Returns the HTTP status in the code of an error. Some gateways send one there.
+/// Returns the HTTP status that some gateways send as the code of an error; `None` for other codes.
 fn status(code: &Value) -> Option<StatusCode> {
     let code = u16::try_from(code.as_u64()?).ok()?;
     StatusCode::from_u16(code).ok().filter(|status| status.is_client_error() || status.is_server_error())

@@ -94,7 +94,7 @@ impl OpenItem {
         }
     }
 
-    /// Closes an incomplete item. Its text is kept, but not its arguments.
+    /// Closes an incomplete item. Its text is kept, but not its arguments. Returns `None` if nothing is left.
     pub(super) fn cut(
         mut self,
         index: usize,

@@ -127,7 +127,7 @@ impl Out {
 struct TextRule<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl RelayRule {
-    /// Parses a value by this rule, and writes it.
+    /// Parses a value by this rule, and writes it to `out`.
     pub(super) fn write(&self, raw: &RawValue, at: &mut MemberPath, out: &mut Out) -> Result<(), Refused> {
         let json = raw.get();
         match self {
