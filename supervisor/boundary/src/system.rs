@@ -112,7 +112,7 @@ pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     (answer == 0).then(|| unsafe { size.assume_init() })
 }
 
-/// Returns the session id of a pseudo-terminal, by its master side.
+/// Returns the session id of a pseudo-terminal, by its master side; `None` if no session has the terminal.
 pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.

@@ -100,7 +100,7 @@ pub struct Installed {
 }
 
 impl SelfInstaller {
-    /// Returns the confinement of an installation: the server's, but `tree` is writable, and the registry is the only
+    /// Returns the confinement of an installation: as the server's, but `tree` is writable, and only the registry a
     /// host.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;

@@ -111,8 +111,7 @@ pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
 pub struct Gateway(Box<Guest<GatewayKind>>);
 
 impl Gateway {
-    /// Sends the first order and waits until the gateway is verified and ready. After an error no process of the
-    /// gateway remains.
+    /// Sends the first order and waits until the gateway is verified and ready. After an error, no process remains.
     pub async fn ready(
         launched: LaunchedGateway,
         of: GuestOwner,

@@ -39,7 +39,7 @@ pub struct StartedGuest {
 /// The MCP server, worker, other guest or tool call that a guest is started for.
 #[derive(Clone, Debug, Default)]
 pub struct GuestOwner {
-    /// Name of the MCP server or tool in the settings, or host of a fetched page.
+    /// Name of the MCP server or tool in the settings, or host of a fetched page; `None` without either.
     pub name: Option<String>,
     pub worker: Option<Generation>,
     pub guest: Option<GuestId>,

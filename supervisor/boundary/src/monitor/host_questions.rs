@@ -61,8 +61,8 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Registers a question about a connection that a `report` of the broker confirms. `None` if the question is not
-    /// accepted.
+    /// Registers a question about a connection that the broker's `report` confirms. `None` if the question is not
+    /// valid.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;

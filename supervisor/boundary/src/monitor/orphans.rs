@@ -40,7 +40,7 @@ fn children() -> Vec<Pid> {
     processes.filter(|process| parent(*process) == Some(getpid())).collect()
 }
 
-/// Returns the parent of a process (`/proc/PID/stat`). Skips the process name, whose parentheses may enclose any bytes.
+/// Returns the parent of a process (`/proc/PID/stat`); `None` if it is gone. Skips the name: it may have any bytes.
 fn parent(process: Pid) -> Option<Pid> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;

@@ -27,7 +27,7 @@ impl Refusals {
         self.status.take_of(process)
     }
 
-    /// Returns the report of a connection that waits for an answer: its host is not on the list of allowed hosts.
+    /// Returns the report of a connection that waits for an answer about its host; `None` if there is none.
     pub(super) fn asked(&mut self, host: &HostName, port: u16) -> Option<&Refusal> {
         self.status.asked(host, port)
     }
@@ -56,7 +56,7 @@ impl Refusals {
     }
 }
 
-/// Returns the pid of a process in its innermost pid namespace, the broker's (`NSpid`, `proc_pid_status(5)`).
+/// Returns the pid of a process in its broker's pid namespace (`NSpid`, `proc_pid_status(5)`); `None` if it is gone.
 fn innermost(pid: u32) -> Option<u32> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(&mut status).ok()?;

@@ -66,7 +66,7 @@ pub struct Launched {
     pub pidfd: OwnedFd,
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
-    /// Read end of the standard error of the program and of sandbox-exec.
+    /// Read end of the standard error of the program and of sandbox-exec; `None` if the caller gave the streams.
     pub stderr: Option<OwnedFd>,
     pub status: OwnedFd,
     pub origin: Origin,
@@ -113,7 +113,7 @@ static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 #[derive(Debug)]
 struct Requests {
     sandbox_exec: PathBuf,
-    /// Queue to `thread`. Both are `Some` until the drop.
+    /// Queue to `thread`. Both fields are `Some` until this value is dropped.
     sender: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }

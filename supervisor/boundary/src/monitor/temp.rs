@@ -140,7 +140,8 @@ fn remove_one_stale(lock_path: &Path) -> Result<(), Leftover> {
 
 const LONGEST_LOCK: u64 = 8 << 10;
 
-/// Splits a lock file's text into path and identity (device and inode), separated by a NUL byte.
+/// Splits a lock file's text into path and identity (device and inode), separated by a NUL byte. The identity is `None`
+/// if the text is incomplete.
 fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     let mut parts = text.splitn(2, |byte| *byte == 0);
     let path = Path::new(OsStr::from_bytes(parts.next().unwrap_or_default()));

@@ -76,7 +76,7 @@ impl Temps {
         }
     }
 
-    /// Returns a sentence for the user if a directory that an environment variable sets is unsuitable.
+    /// Returns a sentence for the user if a directory from an environment variable is unsuitable; else `None`.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }

@@ -40,7 +40,7 @@ pub struct WorkerSpec {
     pub generation: Generation,
     pub confinement: Confinement,
     pub program: PathBuf,
-    /// Writes that an earlier process of the session left incomplete.
+    /// Writes that an earlier process of the session left incomplete; `None` if there are none.
     pub leftovers: Option<Leftovers>,
     pub guests: GuestLog,
 }
@@ -68,7 +68,7 @@ pub enum WorkerEvent {
     /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,
-        /// Violation of the protocol that ended the worker.
+        /// Violation of the protocol that ended the worker; `None` if no violation did.
         violation: Option<String>,
         open: Vec<CallId>,
     },

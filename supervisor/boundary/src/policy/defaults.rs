@@ -125,8 +125,7 @@ impl Defaults {
         environment.pass.extend(self.pass.iter().map(ToString::to_string));
     }
 
-    /// Returns the variables for editors. Leaves out git's settings if the user sets some, because git numbers the
-    /// variables.
+    /// Returns the variables for editors. Leaves git's settings out if the user sets some: git numbers the variables.
     fn editors(&self, environment: &Environment) -> Vec<(String, Vec<u8>)> {
         if self.attended {
             return Vec::new();

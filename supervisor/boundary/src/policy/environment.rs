@@ -20,7 +20,8 @@ use super::owner::Owner;
 /// Environment variable with the path of the ssh agent's socket.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
-/// Returns the path of the user's ssh agent's socket, with links resolved. `value` returns the value of a variable.
+/// Returns the path of the user's ssh agent's socket, with links resolved; `None` if there is none. `value` returns the
+/// value of a variable.
 pub fn ssh_agent(value: impl Fn(&str) -> Option<OsString>) -> Option<WirePath> {
     value(SSH_AGENT).and_then(|path| std::fs::canonicalize(path).ok()).map(WirePath::from)
 }
@@ -35,7 +36,7 @@ pub struct Environments {
     pub builds: Builds,
     pub fetched: Fetched,
     pub defaults: Option<Defaults>,
-    /// Path in the user's `SSH_AUTH_SOCK`, with links resolved.
+    /// Path in the user's `SSH_AUTH_SOCK`, with links resolved; `None` if the variable is not set.
     pub ssh_agent: Option<WirePath>,
     /// Directories of the levels of access. `None` if all caches are in private temp directories.
     pub places: Option<LevelPlaces>,

@@ -17,11 +17,11 @@ const LONGEST: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalGitDirs {
-    /// Canonical directory that git writes, if it is outside of the project. For a linked worktree, that is the main
-    /// repository's git directory, which contains the worktree's own.
+    /// Canonical directory that git writes outside of the project; `None` if it is in the project. For a linked
+    /// worktree, it is the main repository's git directory, with the worktree's own in it.
     pub directory: Option<PathBuf>,
     pub of_others: Vec<PathBuf>,
-    /// Message for the user if agents cannot write the git directory.
+    /// Message for the user if agents cannot write the git directory; `None` if they can.
     pub note: Option<String>,
 }
 

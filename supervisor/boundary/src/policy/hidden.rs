@@ -57,8 +57,7 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// Returns the default hidden paths and Bailiwick's `own` directories. A user's home that contains the project is
-    /// left out.
+    /// Returns the default hidden paths and Bailiwick's `own` directories, without a home that contains the project.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));

@@ -34,7 +34,8 @@ pub fn foreign_owner(project: &Path) -> Option<Owner> {
     })
 }
 
-/// Returns the first directory on a path that a user cannot enter. Ignores the user's additional groups.
+/// Returns the first directory on a path that a user cannot enter; `None` if the user can enter all. Ignores the user's
+/// additional groups.
 pub fn closed_to(identity: Identity, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut places: Vec<_> = path.ancestors().collect();

@@ -89,6 +89,7 @@ fn too_wide(project: &Path, host: &Host) -> Option<String> {
 }
 
 /// Returns the first hidden path that contains the project or is in it, with a phrase that says which of the two.
+/// `None` if there is no such path.
 fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
     hidden.iter().find_map(|place| {
         let relation = if project.starts_with(place) {

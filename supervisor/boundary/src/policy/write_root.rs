@@ -86,8 +86,7 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     (found == place).then(|| found.into())
 }
 
-/// Returns the path to suggest after a command was denied access to a file. Never suggests the user's home or a
-/// directory above it.
+/// Returns the path to suggest after a command was denied access; `None` for the user's home and directories above it.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
     let is_root = |place: &WirePath| place.as_path() == Path::new("/");
@@ -99,7 +98,7 @@ pub fn users_home() -> Option<PathBuf> {
     Some(home.canonicalize().unwrap_or(home))
 }
 
-/// Returns a warning if a writable directory is the user's home or contains it.
+/// Returns a warning if a writable directory is the user's home or contains it; else `None`.
 pub fn warning_of_home(root: &WirePath) -> Option<String> {
     holds_home(root.as_path()).then(|| {
         format!(

@@ -30,7 +30,7 @@ pub(super) struct PlaceAccess {
     pub(super) group: u32,
     /// Access control list in addition to the mode. `None` if there is none, or if the lists were not read.
     pub(super) list: Option<Arc<[u8]>>,
-    /// Default access control list of a directory. New entries inherit it.
+    /// Default access control list of a directory, for new entries; `None` if there is none.
     pub(super) default: Option<Arc<[u8]>>,
 }
 

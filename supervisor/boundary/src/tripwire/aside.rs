@@ -27,7 +27,8 @@ const BESIDE: &str = "bailiwick-moved-aside-";
 pub(super) struct Aside<'a> {
     /// Directory to move files to. If `None`, files are removed.
     pub(super) directory: Option<&'a Path>,
-    /// Open directory and path of the project. Files are moved to its top if `directory` fails.
+    /// Open directory and path of the project. Files are moved to its top if `directory` fails; `None` to remove them
+    /// then.
     pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 

@@ -61,7 +61,7 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
 }
 
 /// Opens a directory in order to enter it. If the mode denies that, adds permissions first, as its owner can, and
-/// returns the old mode with the descriptor.
+/// returns the old mode with the descriptor; else `None` with it.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {

@@ -256,8 +256,7 @@ impl JudgedSurroundings<'_> {
         own.iter().filter(stays).map(|own| own.entry.clone()).collect()
     }
 
-    /// Returns the entries of a file that an agent may not set. `None` if the file cannot be parsed; a missing file has
-    /// no entries.
+    /// Returns the entries of a file that an agent may not set. `None` if it cannot be parsed; a missing file has none.
     fn guarded(
         self,
         path: &Path,
@@ -318,7 +317,7 @@ impl JudgedSurroundings<'_> {
     }
 }
 
-/// Returns the value of `core.worktree` in a configuration. As with git, the last entry counts.
+/// Returns the value of the last `core.worktree` in a configuration, as git does; `None` without one.
 pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     let mut entries = parse(config).ok()?;
     entries

@@ -26,7 +26,7 @@ impl<'a> Promised<'a> {
     }
 }
 
-/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git).
+/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git), else `None`.
 fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     let (section, remote, key, value) = entry.meaning();
     match (section, remote, key) {

@@ -150,7 +150,7 @@ impl WatchState {
         self.places.contains_key(path) || self.directories.contains_key(path)
     }
 
-    /// Returns the permissions of the nearest recorded directory above a path.
+    /// Returns the permissions of the nearest recorded directory above a path; `None` if none is recorded.
     pub(super) fn around(&self, path: &Path) -> Option<&PlaceAccess> {
         let known = |above: &Path| {
             self.directories.get(above).or_else(|| self.places.get(above).map(|place| &place.access))

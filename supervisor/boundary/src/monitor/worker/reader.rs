@@ -136,7 +136,7 @@ impl WorkerReader {
         }
     }
 
-    /// Counts a report of the gateway. Returns an event for a host's first use and for a valid question.
+    /// Counts a report of the gateway. Returns an event for a host's first use and for a valid question, else `None`.
     fn told(&mut self, report: GatewayReport) -> Option<WorkerEvent> {
         let GatewayReport::Asked { question, arrival } = report else {
             return self.uses.count(report).map(|first| WorkerEvent::HostsUsed(vec![first]));
@@ -188,8 +188,7 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no tool call runs, and starts none meanwhile, because refusals that arrive later might belong to
-    /// that call.
+    /// Runs `take` if no tool call runs, and lets none start meanwhile: refusals that arrive later might belong to it.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }

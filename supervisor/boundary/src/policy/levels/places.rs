@@ -23,7 +23,7 @@ pub struct LevelPlaces {
 }
 
 impl LevelPlaces {
-    /// `root` is the parent of all levels' directories. Agents must not be able to write it.
+    /// Returns the directories of levels in `root`. Agents must not be able to write `root`.
     pub const fn new(root: PathBuf, identity: Option<Identity>) -> Self {
         Self { root, identity }
     }

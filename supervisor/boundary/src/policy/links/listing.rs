@@ -79,8 +79,7 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// Returns the names that the listing shows to be absent. The number of expected look-ups is just high enough to
-    /// list.
+    /// Returns the names that the listing shows to be absent.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);

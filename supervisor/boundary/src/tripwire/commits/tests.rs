@@ -1,4 +1,4 @@
-//! Tests with real repositories, some of which contain objects that an agent has forged.
+//! Tests with real repositories. Some of them contain objects that an agent has forged.
 
 #[cfg(test)]
 use std::fs::{self, Permissions};

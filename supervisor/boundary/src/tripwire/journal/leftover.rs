@@ -37,9 +37,9 @@ impl From<BaselineWord> for BaselineChoice {
     }
 }
 
-/// Compares watched files with their state before tool calls of killed sessions, in directories where no session runs.
-/// Calls `decide` with the differences in each directory, and applies the choices that it returns. Fails if `decide`
-/// fails.
+/// Compares watched files with their recorded state, in directories where killed sessions left tool calls unfinished
+/// and no session runs. Calls `decide` with the differences in each directory, and applies the choices that it returns.
+/// Fails if `decide` fails.
 pub fn settle_leftovers(
     watch: &Watch,
     mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,

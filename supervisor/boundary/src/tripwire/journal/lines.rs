@@ -85,7 +85,7 @@ struct AccessLine {
     mode: u32,
     owner: u32,
     group: u32,
-    /// Access control list (acl(5)), in base64.
+    /// Access control list (acl(5)), in base64; `None` if there is none.
     list: Option<String>,
     default: Option<String>,
 }

@@ -45,7 +45,7 @@ pub(super) struct WatchedRoots {
     own_is_old: bool,
     /// True if a turn has ended since the state of other repositories was recorded.
     nested_is_old: bool,
-    /// States that were replaced, of listed files and of other repositories, until the new states are in the journal.
+    /// Replaced states, of listed files and of other repositories; `None` when the new states are in the journal.
     unwritten: Option<[WatchState; 2]>,
     /// Journal that sessions share. `None` if the recorded state belongs to this process alone.
     journal: Option<BaselineJournal>,
@@ -113,8 +113,8 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Joins the directory's journal. Returns the exclusive permission to record the state, if that is needed. While it
-    /// is held, no tool call may write.
+    /// Joins the directory's journal. Returns the exclusive permission to record the state, or `None` if the journal
+    /// has the state. While the permission is held, no tool call may write.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,
