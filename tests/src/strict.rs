@@ -234,8 +234,7 @@ fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: u
     })
 }
 
-/// Counts the optional parameters and unions in a strict schema, because their numbers are limited. Rejects a recursive
-/// schema.
+/// Counts the optional parameters and unions in a strict schema: their numbers are limited. Rejects recursive schemas.
 fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Checked {
     need(schema["$ref"].is_null(), || "tools: Recursive schemas are not supported with strict".to_owned())?;
     *unions += usize::from(schema["anyOf"].is_array() || schema["type"].is_array());

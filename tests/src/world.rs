@@ -20,8 +20,7 @@ use crate::tier;
 /// API key of every test's model. It must not appear in any output.
 pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
-/// Parent of all worlds. It is not `/tmp`: the full tier replaces that, and an attack on a missing file would show
-/// nothing.
+/// Parent of all worlds. It is not `/tmp`: the full tier replaces that, so attacks would only find missing files.
 pub const PLACE: &str = "/var/tmp";
 
 #[derive(Debug)]

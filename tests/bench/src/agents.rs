@@ -147,8 +147,7 @@ fn model(
     ReplayServer::start_checked(Script::new(), Box::new(answer))
 }
 
-/// Returns the number of the sub-agent that sends the request. `None` for the first agent: only that one can start
-/// others.
+/// Returns the number of the sub-agent that sends the request. `None` for the first agent, which starts the others.
 fn number(request: &str) -> Option<usize> {
     if request.contains("\"spawn_agent\"") {
         return None;

@@ -46,8 +46,7 @@ const SERVER: &str = r#"while read -r line; do
     printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
 done"#;
 
-/// Measures the time to the first model request with three MCP servers, next to none. The request does not wait for a
-/// server.
+/// Measures the time to the first model request with three MCP servers, next to none. It waits for no server.
 pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     const NAMES: [&str; 3] = ["one", "two", "three"];
     for name in NAMES {

@@ -207,8 +207,7 @@ fn descriptors(pid: u32) -> Descriptors {
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],
-    /// True if the process may also open directories, to act in them for other processes, and the list of its own
-    /// descriptors.
+    /// True if the process may also open directories in which it acts for others, and the list of its own descriptors.
     trees: bool,
     /// Number of the process's pipes to the supervisor.
     to_the_supervisor: usize,

@@ -1,5 +1,5 @@
 //! Tests that hidden files in the project stay hidden under any name that an agent creates: from the same worker, the
-//! next one, and the one that computes the change set.
+//! next worker, and the worker that computes the change set.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -64,7 +64,7 @@ fn project(user: User, trick: &Trick) -> World {
     world
 }
 
-/// Runs a command, then lets the same worker, the next one and the one for the change set read all files.
+/// Runs a command, then lets the same worker, the next worker and the worker for the change set read all files.
 fn play(trick: &Trick, tier: Tier, user: User) {
     let world = project(user, trick);
     let server = model(&[

@@ -31,8 +31,8 @@ fn told(stderr: &str) -> Vec<String> {
     lines.map(without).collect()
 }
 
-/// Commands that would make a person's work in the project run `evil.sh`. The flag is true if the full tier permits the
-/// write, so that only the tripwire undoes it.
+/// Commands that would make a person's work in the project run `evil.sh`. The `bool` is true if the full tier permits
+/// the write, so that only the tripwire undoes it.
 const RUN_BY_GIT: &[(&str, &str, bool)] = &[
     ("hook", "mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
     ("no hooks yet", "rm -rf .git/hooks; mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),

@@ -285,7 +285,7 @@ fn a_word_that_is_no_command_is_refused_with_the_way_to_send_it() {
     );
 }
 
-/// Returns the error code in the message, and the exit status.
+/// Returns the error code in the message (`None` without one), and the exit status.
 fn coded(run: &Finished) -> (Option<ErrorCode>, i32) {
     let code = run.stderr.lines().find_map(ErrorCode::of);
     (code, run.code)

@@ -37,8 +37,7 @@ pub(crate) enum Unconfined {
 pub(crate) enum Held {
     /// The attack fails with one of these errors. -1 stands for a program that failed or that the kernel killed.
     With(&'static [i32]),
-    /// The attack succeeds, but on another object of that kind than the victim's. So only the victim's state shows the
-    /// result.
+    /// The attack succeeds, but on another object than the victim's. Only the victim's state shows that.
     Apart,
     /// The attack succeeds, for this reason. `docs/residual-risks.md` gives it, too.
     Open(&'static str),

@@ -18,7 +18,7 @@ fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/cluster").join(name)
 }
 
-/// Creates a world with `count` tasks, each of which copies the project.
+/// Creates a world with `count` tasks. Each task copies the project.
 fn with_tasks(count: usize) -> (World, ReplayServer) {
     let world = World::new(User::Myself);
     world.file("kept.txt", "kept\n");

@@ -1,4 +1,4 @@
-//! Tests that no doc comment is one word, that type names are unique, and that one place decides by approval modes.
+//! Tests that no doc comment is one word, that type names are unique, and that only listed files match approval modes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -157,7 +157,7 @@ fn no_doc_comment_is_a_single_word() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Returns the name of the type that a line defines. Types in functions count, but associated types do not.
+/// Returns the name of the type that a line defines, else `None`. Types in functions count, associated types do not.
 fn defined(line: &str) -> Option<&str> {
     let item = line.trim_start();
     let item = item.strip_prefix("pub").map_or(item, |rest| {

@@ -237,8 +237,7 @@ fn a_file_of_the_project_is_named_as_such() {
     assert!(!ran.stderr.contains("everybody who can change"), "{}", ran.stderr);
 }
 
-/// Tests an agent that changes a server's program, to act with the server's access. That access exceeds the agent's
-/// own.
+/// Tests an agent that changes a server's program to act with the server's access, which is wider than its own.
 #[test]
 fn an_agent_that_changes_a_servers_program_does_not_get_the_servers_access() {
     for tier in tier::all() {

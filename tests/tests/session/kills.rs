@@ -69,8 +69,7 @@ fn judged(input: &Value, result: &str, content: &str) {
     }
 }
 
-/// Checks that each call of the request has a correct result in the next message. Returns the number of interrupted
-/// calls.
+/// Checks that each call of the request has a correct result in the next message. Returns how many were interrupted.
 fn paired(server: &ReplayServer, content: &str) -> usize {
     let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     let (mut open, mut cut, mut inputs) = (Vec::new(), 0, HashMap::new());

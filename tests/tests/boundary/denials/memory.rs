@@ -9,8 +9,7 @@ use tests::tier::everywhere;
 
 use crate::denials::told::{command, tell};
 
-/// Commands that need shared memory or a semaphore. Their errors have a name of the library, a name of their own, or
-/// none.
+/// Commands that need shared memory or a semaphore. Their errors have the library's name, a name of their own, or none.
 const NEED_MEMORY: &[&str] = &[
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(create=True, size=8).unlink()'",
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(\"bw-seg\", True, 8).unlink()'",

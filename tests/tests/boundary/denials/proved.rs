@@ -122,7 +122,7 @@ fn in_the_floor_servers_of_the_machine_and_files_outside_are_proved() {
     }
 }
 
-/// Tests several commands in one reply, each of which is refused something.
+/// Tests several commands in one reply. Each of them is refused something.
 #[test]
 fn a_refusal_belongs_to_the_call_whose_process_it_was() {
     for (user, tier) in everywhere() {

@@ -89,8 +89,7 @@ fn a_killed_broker_takes_its_worker_along_and_is_replaced() {
     }
 }
 
-/// Kills the stub. In the full tier it is the parent of the broker, and outside of the pid namespace whose init the
-/// broker is.
+/// Kills the stub: in the full tier, the parent of the broker, outside of the broker's pid namespace.
 #[test]
 fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
     for (tier, user) in everywhere().into_iter().filter(|(tier, _)| *tier == Tier::Full) {

@@ -67,7 +67,8 @@ struct Ended {
     failures: usize,
 }
 
-/// Makes the call, and a second one if the model itself can react to the failure.
+/// Makes the call, and a second one if the model itself can react to the failure. Also returns what the model asks the
+/// person to do; `None` if it asks nothing.
 fn attempt(ground: &Ground, scene: &Scene, input: &Value, flags: &[String]) -> (Ended, Option<Vec<String>>) {
     let request = Request::default();
     let ended = Arc::new(Mutex::new(Ended::default()));

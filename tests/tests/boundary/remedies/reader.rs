@@ -12,7 +12,7 @@ impl<'a> Said<'a> {
         Self(after.split_once('\n').map_or("", |(_, said)| said))
     }
 
-    /// Returns the first flags in the text with which the person should repeat the run.
+    /// Returns the first flags in the text with which the person should repeat the run; `None` if it has none.
     pub(crate) fn flags(&self) -> Option<Vec<String>> {
         let at = self.0.match_indices("--").map(|(at, _)| at).find(|at| is_a_flag(&self.0[*at..]))?;
         let mut words = Words(&self.0[at..]);
@@ -23,14 +23,14 @@ impl<'a> Said<'a> {
         Some(flags)
     }
 
-    /// Returns the refused path. The text names it as `read PATH;` or `write PATH;`.
+    /// Returns the refused path, which the text names as `read PATH;` or `write PATH;`, else `None`.
     pub(crate) fn object(&self) -> Option<&'a str> {
         let (_, rest) = self.0.split_once("): ")?;
         let (_, rest) = rest.split_once(' ')?;
         rest.split_once(';').map(|(path, _)| path).filter(|path| path.starts_with('/'))
     }
 
-    /// Returns the first directory in the text that the model may write.
+    /// Returns the first directory in the text that the model may write; `None` if it names none.
     pub(crate) fn writable(&self) -> Option<&'a str> {
         let (_, rights) = self.0.split_once("Your rights: ")?;
         let first = rights.split([',', '·']).next()?.trim_end();
@@ -46,7 +46,7 @@ impl<'a> Said<'a> {
         self.0.contains("ask the user to copy the needed file into the project")
     }
 
-    /// Returns the call with the declared access that the text suggests.
+    /// Returns the call with the declared access that the text suggests; `None` if it suggests none.
     pub(crate) fn declared_anew(&self, call: &Value) -> Option<Value> {
         let mut call = call.clone();
         if self.0.contains("leave access out") {

@@ -67,8 +67,7 @@ fn what_is_named_in_another_repository_is_given_away() {
     }
 }
 
-/// Tests remotes in the package cache. It outlives the session. A push of the host would run the hooks of a repository
-/// there.
+/// Tests remotes in the package cache, because it outlives the session. A later push would run the hooks there.
 #[test]
 fn no_remote_leads_into_the_cache() {
     const PLANT: &str = "git init -q --bare $C/r.git; cp evil.sh $C/r.git/hooks/pre-receive; ";

@@ -227,8 +227,8 @@ pub(super) const OF_DUPLICATES: &[(&str, &str)] = &[(
     "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
 )];
 
-/// Acts that need namespaces if the network is off. They fail in the floor tier, and `SECURITY.md` lists them. Each
-/// prints only `1`.
+/// Actions that need namespaces if the network is off. They fail in the floor tier (`SECURITY.md`). Each prints only
+/// `1`.
 pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
     (
         "locks, queues and pools of multiprocessing",

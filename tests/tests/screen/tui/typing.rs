@@ -47,7 +47,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("fly", "no command"),
 ];
 
-/// Commands whose effect depends on the open card, with their effect if there is none.
+/// Commands whose effect depends on the open card, each with its effect without a card.
 const AT_REST: &[(&str, &str)] = &[
     ("select", " SELECT "),
     ("findings", "there are no findings"),

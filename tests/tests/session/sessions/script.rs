@@ -64,7 +64,7 @@ pub(crate) enum Step {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reply {
-    /// Text before the calls.
+    /// Text before the calls; `None` without one.
     says: Option<String>,
     #[serde(default)]
     calls: Vec<(String, Value)>,
