@@ -1,4 +1,4 @@
-/// The state of the turn, as far as other parts need it.
+/// The state of the turn, as far as other parts of the agent need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Resting,

@@ -11,9 +11,9 @@ use protocol::event::{EventKind, NoticeCode, ObservedBy};
 use crate::core::call::CallResult;
 use crate::core::outbox::Outbox;
 
-/// Maximum number of denials outside of calls that are logged for one worker.
+/// Maximum number of logged denials outside of calls, for each worker.
 const MOST: usize = 32;
-/// Maximum number of denials outside of calls that one result quotes.
+/// Maximum number of denials outside of calls in one result. The result only counts further ones.
 const MOST_SENTENCES: usize = 3;
 
 /// The reported denials, and those that the model has not read yet.

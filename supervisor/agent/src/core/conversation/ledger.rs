@@ -118,7 +118,7 @@ impl Ledger {
         deeds
     }
 
-    /// Returns a line for each file: changed ones first, the latest first.
+    /// Returns a line for each file: first the changed files, then the others, each with the latest access first.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut files: Vec<_> = self.files.iter().collect();
         files.sort_by_key(|(_, deeds)| (!deeds.changed(), std::cmp::Reverse(deeds.last)));

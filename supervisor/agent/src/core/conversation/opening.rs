@@ -42,7 +42,7 @@ impl Opening {
         }
     }
 
-    /// Replaces all items by those in these events.
+    /// Replaces the kept items by the items in `events`.
     pub(super) fn restore<'a>(&mut self, events: impl Iterator<Item = &'a EventKind>) {
         let instructions = events.filter_map(|kind| match kind {
             EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {

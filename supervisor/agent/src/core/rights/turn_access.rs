@@ -36,9 +36,9 @@ enum TurnKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Due {
     Now,
-    /// At once; the access of the turn ends.
+    /// The change takes effect at once, and ends the access of the turn.
     EndsAllowance,
-    /// After the turn. Until then the change only limits what can be approved.
+    /// The change takes effect after the turn. Until then it only limits what can be approved.
     AfterTurn,
 }
 

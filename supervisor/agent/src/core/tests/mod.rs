@@ -31,7 +31,7 @@ mod together;
 mod turn_access;
 mod witness;
 
-/// The driver moves the agent into a task of its own.
+/// Tests that an agent is `Send`, because the driver moves it into a task of its own.
 #[test]
 fn agent_can_move_between_threads() {
     fn is_send<T: Send>() {}

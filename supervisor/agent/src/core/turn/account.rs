@@ -39,13 +39,13 @@ pub(super) struct RunAccount {
 /// Numbers of consecutive unusual replies.
 #[derive(Debug, Default)]
 pub(super) struct Odd {
-    /// Replies that reached the token limit.
+    /// Number of replies that reached the token limit.
     pub(super) cuts: u32,
     pub(super) silences: u32,
-    /// Replies that contain a call as text, since the last real call.
+    /// Number of replies that contain a call as text, since the last real call.
     pub(super) written_calls: u32,
     pub(super) pauses: u32,
-    /// Replies that did not fit the schema.
+    /// Number of replies that did not fit the schema.
     pub(super) misfits: u32,
 }
 

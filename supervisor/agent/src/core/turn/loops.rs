@@ -37,7 +37,7 @@ pub(in crate::core) enum Course {
 }
 
 impl Steps {
-    /// Begins a step with these calls; the flag is true if the tool exists. Arguments of other tools are ignored.
+    /// Begins a step with these calls, each with true if its tool exists. Arguments of unknown tools are ignored.
     pub(super) fn begin<'a>(&mut self, calls: impl Iterator<Item = (&'a ToolUse, bool)>) {
         self.present = DefaultHasher::new();
         self.call.clear();

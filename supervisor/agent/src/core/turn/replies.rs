@@ -260,8 +260,7 @@ impl Turn {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Completes the provider's token count of an interrupted reply by an estimate. `prompt` is that for the prompt
-    /// alone.
+    /// Completes the provider's token count of an interrupted reply. `prompt` is the estimated size of the prompt.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };

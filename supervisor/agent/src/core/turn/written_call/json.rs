@@ -67,8 +67,7 @@ fn is_schema(arguments: &Map<String, Value>) -> bool {
         || arguments.contains_key("$schema")
 }
 
-/// Returns the tool with this name; `None` if there is none. Models may add a namespace before it and a number after
-/// it.
+/// Returns the tool with this name; `None` if there is none. Models may add a namespace and a number to the name.
 pub(super) fn offered<'a>(name: &str, tools: &[&'a str]) -> Option<&'a str> {
     let name = name.trim();
     let name = ["functions.", "function.", "tools.", "default_api."]
