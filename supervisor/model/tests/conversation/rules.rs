@@ -1,4 +1,4 @@
-//! Tests of the strict server itself: it rejects exactly the requests that break a rule, in each API.
+//! Tests of the server that checks requests (`strict`): it rejects exactly those that break a rule, in each API.
 
 use serde_json::{Value, json};
 

@@ -40,7 +40,7 @@ struct Call {
 }
 
 impl ChatCalls {
-    /// Returns the calls of a reply, in a conversation with `earlier` calls so far.
+    /// Returns an empty list for the calls of a reply. The conversation has `earlier` calls so far.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
     }

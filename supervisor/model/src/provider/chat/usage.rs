@@ -2,8 +2,8 @@ use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Parses token counts; `None` if they are no object. Those of the prompt include the cache; the names of the fields
-/// differ between servers.
+/// Parses token counts; `None` if they are no object. Prompt tokens include the cache. Names of fields differ by
+/// server.
 pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let Ok(Value::Object(usage)) = serde_json::from_str(raw.get()) else { return None };
     let count = |names: &[&[&str]]| names.iter().find_map(|path| at(&usage, path));

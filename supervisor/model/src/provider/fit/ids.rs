@@ -13,9 +13,9 @@ const OF_NINE: [&str; 6] = ["mistral", "mixtral", "codestral", "devstral", "mini
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdForm {
-    /// Letters, digits, `_` and `-`.
+    /// Ids of letters, digits, `_` and `-`.
     Words,
-    /// Visible ASCII characters, at most this many.
+    /// Ids of visible ASCII characters, at most this many.
     Visible(usize),
     Nine,
 }
@@ -34,8 +34,7 @@ pub(super) struct CallIds {
 }
 
 impl IdForm {
-    /// Returns the form of ids for a model. The chat template of Mistral's models demands nine characters on any
-    /// server.
+    /// Returns the form of ids for a model. Mistral's chat template demands nine characters on any server.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {
