@@ -100,8 +100,8 @@ pub struct Installed {
 }
 
 impl SelfInstaller {
-    /// Returns the confinement of an installation: as the server's, but `tree` is writable, and only the registry a
-    /// host.
+    /// Returns the server's confinement, changed for an installation: `tree` is writable, and the registry is
+    /// reachable.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());

@@ -35,25 +35,25 @@ pub(super) enum FileKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TripwireRule {
-    /// A rebase todo list without commands that execute a program.
+    /// Allows a rebase todo list without commands that execute a program.
     Todo,
-    /// The name of a merge strategy that is built into git.
+    /// Allows the name of a merge strategy that is built into git.
     Strategy,
     StrategyOptions,
-    /// The option to sign commits, without the name of a key.
+    /// Allows the option to sign commits, without the name of a key.
     Sign,
-    /// Names of branches, commits or `git bisect` terms.
+    /// Allows names of branches, commits or `git bisect` terms.
     Revision,
-    /// Assignments of the author's name, email and date.
+    /// Allows assignments of the author's name, email and date.
     Author,
     QuotedWords,
-    /// Options of `git apply` that stay within the work tree.
+    /// Allows options of `git apply` that stay within the work tree.
     ApplyOptions,
-    /// Configuration of a cherry-pick or revert.
+    /// Allows configuration of a cherry-pick or revert.
     SequencerOptions,
-    /// Paths of files in the work tree, none of them behind a link.
+    /// Allows paths of files in the work tree, none of them behind a link.
     ConflictedPaths,
-    /// Paths of other object stores, within the project or where no agent can write.
+    /// Allows paths of other object stores, within the project or where no agent can write.
     Alternates,
 }
 
@@ -77,7 +77,7 @@ pub(super) enum TripwireListing {
     Settings(&'static Path),
     /// Entries at the top of a git directory, without plain data files.
     GitDirectory,
-    /// Entries of a data directory that are neither files nor directories.
+    /// Entries that are neither files nor directories, in a directory of git's data such as `refs`.
     Special,
 }
 

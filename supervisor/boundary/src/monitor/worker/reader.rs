@@ -188,7 +188,7 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no tool call runs, and lets none start meanwhile: refusals that arrive later might belong to it.
+    /// Runs `take` if no tool call runs. Lets none start meanwhile, because later refusals might be those of that call.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }
