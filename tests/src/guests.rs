@@ -71,7 +71,7 @@ pub fn confinement(
 #[derive(Debug)]
 pub struct DescribedServer {
     pub process: McpServerProcess,
-    /// Kept because its end would end the server.
+    /// Spawner. It is kept because its end would end the server.
     _spawner: Spawner,
     pub tools: Vec<McpTool>,
     pub description: McpDescription,

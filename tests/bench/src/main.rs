@@ -60,7 +60,7 @@ pub(crate) type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 type Measure = fn(&BenchSetup) -> Result<BenchReport, BenchError>;
 
-/// Measures bailiwick beside its floors, in one run
+/// Measures bailiwick beside its floors (the same work without it), in one run
 #[derive(Debug, Parser)]
 #[command(name = "bailiwick-bench")]
 struct Cli {

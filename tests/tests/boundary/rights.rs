@@ -89,7 +89,7 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
     }
 }
 
-/// Destinations outside of the sandbox to which a stubborn command sends.
+/// Destinations outside of the sandbox to which the command of [`Sinks::besieged`] sends.
 struct Sinks {
     tcp: TcpListener,
     udp: UdpSocket,

@@ -34,8 +34,8 @@ fn rounds(tier: Tier) -> u64 {
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
-/// Latest moment of the kills in milliseconds, from the duration of a start, since a run begins later on a busy
-/// machine.
+/// Returns the latest moment of the kills in milliseconds. It depends on the duration of a start, because a run begins
+/// later on a busy machine.
 fn moments(tier: Tier, start: u64) -> u64 {
     let (least, starts) = if tier == Tier::Full { (400, 5) } else { (1200, 15) };
     least.max(starts * start)

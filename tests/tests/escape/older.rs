@@ -26,7 +26,7 @@ const GROUPS: &[Group] = &[
 const TRUNCATION: u32 = 3;
 const SCOPES: u32 = 6;
 
-/// Acts that another layer may deny, with other errors: truncation below ABI 3 by seccomp, and signals by the broker.
+/// Attacks that another layer may deny, with other errors: truncation below ABI 3 by seccomp, signals by the broker.
 const OTHERWISE: &[(&str, &[i32])] = &[("truncat", &[EACCES, EPERM]), ("procfd-signal", &[EPERM, EBADF])];
 
 fn as_held_there(row: Attack) -> Attack {

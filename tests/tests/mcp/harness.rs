@@ -15,7 +15,7 @@ use worker::mcp::{McpError, Patience, serve};
 /// Time limit above all durations, so that a guest that blocks fails its test.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Time limits for tests that wait until they are over.
+/// Short time limits, for tests that wait until a limit is reached.
 pub const SHORT: Patience = Patience {
     handshake: Duration::from_secs(1),
     listing: Duration::from_secs(1),

@@ -129,7 +129,7 @@ impl PlannedWorld {
             .collect()
     }
 
-    /// Returns the steps that are finished by the logs that are not in `old`.
+    /// Returns the steps that are finished according to the logs that are not in `old`.
     fn completed(&self, old: &BTreeSet<std::ffi::OsString>) -> BTreeSet<u64> {
         let events = self.events(old).into_iter();
         let steps =
@@ -247,7 +247,7 @@ fn a_limit_of_steps_is_one_of_the_whole_run() {
     assert_eq!(server.requests().len(), 12, "{}", run.stderr);
 }
 
-/// The number of kills is five hundred with `just soak`.
+/// Kills executions at random moments: fifty times, or five hundred times with `just soak`.
 #[test]
 fn no_step_that_a_log_calls_finished_is_done_again() {
     let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50);

@@ -221,14 +221,13 @@ pub(super) const SOCKETS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Acts for which the broker must duplicate the caller's descriptors (`pidfd_getfd(2)`). Each prints only `1`.
+/// Actions for which the broker must duplicate the caller's descriptors (`pidfd_getfd(2)`). Each prints only `1`.
 pub(super) const OF_DUPLICATES: &[(&str, &str)] = &[(
     "descriptors passed in a datagram of a unix socket",
     "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
 )];
 
-/// Actions that need namespaces if the network is off. They fail in the floor tier (`SECURITY.md`). Each prints only
-/// `1`.
+/// Actions that need namespaces if the network is off. They fail in the floor tier. Each prints only `1`.
 pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
     (
         "locks, queues and pools of multiprocessing",

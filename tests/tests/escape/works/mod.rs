@@ -28,7 +28,7 @@ fn script(text: &str) -> String {
     text.replace("GIT", GIT).replace("SANDBOX_EXEC", sandbox_exec.to_str().unwrap())
 }
 
-/// Time limit of an action in seconds. Then the act counts as failed.
+/// Time limit of an action in seconds. Then the action counts as failed.
 const PATIENCE: &str = "60";
 
 /// Shorter time limit, in seconds, for actions that are known to fail, since some of these would wait for ever.

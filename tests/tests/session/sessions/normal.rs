@@ -29,7 +29,7 @@ pub(crate) struct Normal<'a> {
     session: String,
     digests: Names,
     pids: Names,
-    /// Number of the last event of each agent.
+    /// Id of the last event, by agent.
     heads: BTreeMap<String, u64>,
 }
 
