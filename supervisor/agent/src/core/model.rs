@@ -30,7 +30,7 @@ impl Window {
     /// Smallest window of an agent: system prompt and tools alone take a fifth of it.
     pub const LEAST: u64 = 16_000;
 
-    /// Returns a window of this size, or the smallest one if that is larger.
+    /// Returns a window of this size, or of [`Self::LEAST`] if `context` is smaller.
     pub const fn new(context: u64) -> Self {
         Self { context: if context < Self::LEAST { Self::LEAST } else { context } }
     }

@@ -1,4 +1,4 @@
-//! The course of a turn: which of the machines decides next, and with which values.
+//! The course of a turn: the order in which the machines decide, and the values that they get.
 
 use protocol::event::{CompactionCause, NoticeCode, TurnAllowanceEnd};
 

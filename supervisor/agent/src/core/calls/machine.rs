@@ -373,7 +373,7 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Asks the person for access of a sub-agent that its parent does not have.
+    /// Asks the person about a sub-agent's access that the parent itself does not have.
     fn ask_to_delegate(
         &mut self,
         call: CallId,

@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    /// Returns a history that begins with a summary. `sees_images` must be as in the one before.
+    /// Returns a history that begins with a summary. `sees_images` must be as in the history before.
     pub(super) fn summarised(fixed: u64, sees_images: bool, first_message: Vec<String>) -> Self {
         let opening = first_message.len();
         let mut history = Self { summarised: true, opening, ..Self::new(fixed, sees_images) };

@@ -259,7 +259,7 @@ impl Conversation {
         had_replies
     }
 
-    /// Handles the user's request for an empty context. Between turns only.
+    /// Handles the user's request for an empty context. It is possible only between turns.
     pub(in crate::core) fn on_clear(
         &mut self,
         phase: Phase,

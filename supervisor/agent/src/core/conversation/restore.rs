@@ -45,8 +45,8 @@ struct Reader {
 }
 
 impl Conversation {
-    /// Restores the conversation from `all` its events, and from `standing`, the events that no rewind took back. A new
-    /// context contains no thinking of the old one.
+    /// Restores the conversation from its events. `all` are all of them, `standing` those that no rewind took back. A
+    /// new context contains no thinking of the old one.
     pub(in crate::core) fn restore(
         &mut self,
         all: &[&EventKind],

@@ -21,7 +21,7 @@ pub(in crate::core) enum Failed {
 }
 
 impl Turn {
-    /// Returns the delay before a failed request is sent again, or the reason why it is not.
+    /// Returns the delay before a failed request is sent again, or the reason why it is not sent again.
     pub(in crate::core) fn retry(&self, error: &ProviderError) -> Result<Duration, GiveUp> {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         self.settings.backoff.delay(tried, error)

@@ -41,7 +41,7 @@ pub(in crate::core) struct Kept {
 
 #[derive(Debug)]
 pub(in crate::core) enum Replied {
-    /// The model is asked again, with this text.
+    /// The model is asked again, with this text if there is one.
     Step(Option<String>),
     Calls(Vec<ToolUse>),
     TurnEnds,
