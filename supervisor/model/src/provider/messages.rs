@@ -37,7 +37,7 @@ pub(crate) struct MessageText {
     pub json: Bytes,
     pub of_user: bool,
     pub message: Arc<Message>,
-    /// Index in the conversation of the message from which this one was made.
+    /// Index in the conversation of the message from which this text was made.
     pub source: usize,
 }
 

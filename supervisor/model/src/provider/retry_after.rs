@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 /// Returns the delay in `retry-after-ms`, or in `retry-after` as seconds or as an HTTP date.
 ///
 /// `None` for zero, a negative number and a past date. Azure sends `retry-after: 1` together with `retry-after-ms: 0`.
-/// There the milliseconds count.
+/// Then the milliseconds count.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {

@@ -1,4 +1,4 @@
-//! Tests of the options of a request (WIRE 0.1, 0.4).
+//! Tests of the options of a request.
 
 use futures_util::StreamExt;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};

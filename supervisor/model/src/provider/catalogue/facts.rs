@@ -29,7 +29,7 @@ pub enum ThinkingKind {
     None,
     /// Thinking with a budget of tokens.
     Budget,
-    /// Thinking whose amount the model chooses by its effort.
+    /// Thinking in an amount that the model itself chooses, by the level of effort.
     Adaptive,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct NamedCall {
 pub(super) struct CallIds {
     form: IdForm,
     taken: HashSet<String>,
-    /// Number of calls whose ids were equal after the conversion, before suffixes distinguished them.
+    /// For each converted id, the number of calls that had it before suffixes made their ids unique.
     wanted: HashMap<String, usize>,
 }
 
