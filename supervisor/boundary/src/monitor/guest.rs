@@ -56,7 +56,8 @@ pub trait GuestKind: Debug + 'static {
     /// True for the guest's first report, with which it confirms its task.
     fn is_ready(report: &Self::Report) -> bool;
 
-    /// Returns the hosts to which the guest's own program limits its connections. `None` if it makes none itself.
+    /// Returns the hosts to which the guest's own program limits its connections. `None` if the program makes no
+    /// connections itself.
     fn hosts(task: &Self::Order) -> Option<Hosts> {
         let _ = task;
         None

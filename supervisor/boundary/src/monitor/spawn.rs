@@ -50,7 +50,7 @@ pub struct Programs {
 pub struct Launch {
     pub confinement: Confinement,
     pub command: Vec<OsString>,
-    /// Arguments after `command`, which may differ at each start. A prestarted sandbox-exec gets them with its order.
+    /// Arguments after `command`. They may differ at each start. A prestarted sandbox-exec gets them with its order.
     pub arguments: Vec<String>,
     pub stdio: Stdio,
 }

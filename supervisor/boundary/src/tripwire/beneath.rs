@@ -60,8 +60,8 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory in order to enter it. If the mode denies that, adds permissions first, as its owner can, and
-/// returns the old mode with the descriptor; else `None` with it.
+/// Opens a directory in order to enter it. If the mode denies that, adds permissions first, as its owner can. Returns
+/// the old mode with the descriptor; `None` if the mode stays.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {

@@ -9,7 +9,7 @@ pub(super) struct GitConfigEntry {
     pub(super) section: Vec<u8>,
     pub(super) subsection: Option<Vec<u8>>,
     pub(super) key: Vec<u8>,
-    /// Value of the key. `None` without `=`: then the value means "true".
+    /// Value of the key; `None` for a key without `=`: git takes that for "true".
     pub(super) value: Option<Vec<u8>>,
     /// Byte range of the entry in the file: key, value and line end.
     pub(super) span: Range<usize>,

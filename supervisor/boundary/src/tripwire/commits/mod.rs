@@ -48,7 +48,7 @@ pub(super) struct PersonsCommits {
 }
 
 impl PersonsCommits {
-    /// `named` are the ids that the refs of the repository in `directory` name.
+    /// Returns the commits of the repository in `directory`. `named` are the ids that its refs name.
     pub(super) fn new(directory: PathBuf, named: Vec<ObjectId>) -> Self {
         Self { directory, named, judged: Mutex::default() }
     }
