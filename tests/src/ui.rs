@@ -22,7 +22,8 @@ pub struct Ui {
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
-    /// Kept open, because a terminal loses its modes when its last user closes it. `None` after the end.
+    /// Slave side of the terminal. It is kept open, because a terminal loses its modes when its last user closes it.
+    /// `None` after the end.
     slave: Option<Box<dyn portable_pty::SlavePty + Send>>,
     modes_before: String,
     seen: Arc<Mutex<Seen>>,

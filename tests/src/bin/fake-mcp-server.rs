@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A valid picture of 48 by 32 pixels, in base64.
+/// A valid picture of 48 by 32 pixels (PNG).
 const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
 
 type Said = io::Result<()>;

@@ -281,8 +281,8 @@ fn what_somebody_else_changed_ignored_or_protected_survives() {
     talk.end();
 }
 
-/// A worker's snapshot is untrusted. It could contain a settings file that never existed; a rewind must not write it,
-/// since the host would execute it.
+/// Tests an untrusted snapshot of a worker: it could contain a settings file that never existed; a rewind must not
+/// write it, since the host would execute it.
 #[test]
 fn what_the_host_acts_on_is_never_written_back_and_what_came_there_goes() {
     let world = World::new(User::Myself);

@@ -139,8 +139,8 @@ fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
     true
 }
 
-/// Makes child processes not ignore the signals that this process was started to ignore, as by nohup(1). Signals that
-/// are caught here have their default effect in children (execve(2)); ignored ones stay ignored.
+/// Gives the signals that this process ignores, as under nohup(1), a handler. A child process then has the default
+/// effect of such a signal (execve(2)), while it would inherit an ignored one as ignored.
 fn ignores_nothing() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {

@@ -51,7 +51,8 @@ fn slay(pid: u32) {
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
 }
 
-/// Kills the process that `victim` returns while a stubborn command runs. The run must continue with the next worker.
+/// Kills the process that `victim` returns while a command that resists its end runs. The run must continue with the
+/// next worker.
 fn kill_during_a_call(tier: Tier, user: User, victim: fn(u32) -> u32) {
     let world = World::new(user);
     let server = model(&[
@@ -224,7 +225,7 @@ const HOLDS: [&str; 21] = [
     "open-to-write /proc/$pid/mem",
     "open-to-write /proc/$pid/oom_score_adj",
 ];
-/// The one of [`HOLDS`] that the kernel permits only to root.
+/// The action of [`HOLDS`] that the kernel permits only to root.
 const NEEDS_ROOT: &str = "proc $pid stack";
 
 /// Tests actions against the processes above a command: its reaper, worker and broker, and the supervisor, which is

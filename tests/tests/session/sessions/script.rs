@@ -18,7 +18,7 @@ pub(crate) struct Script {
     /// Content of the project's files, by name.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// Misbehaviour of `fake-worker`. It replaces the worker. `None` for the real worker.
+    /// Misbehaviour of `fake-worker`, if that replaces the worker; `None` for the real worker.
     pub(crate) worker: Option<String>,
     pub(crate) front_end: FrontEnd,
     replies: Vec<Reply>,
