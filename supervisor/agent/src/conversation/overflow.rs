@@ -19,7 +19,7 @@ const LEAST: u64 = 1_000;
 /// Position of the window's size in a message.
 #[derive(Clone, Copy)]
 enum WindowAt {
-    /// Right after these words.
+    /// The size is directly after these words.
     Behind(&'static str),
     Before(&'static str),
     Nowhere,

@@ -75,7 +75,7 @@ pub(in crate::core) struct Pictures {
     pub(in crate::core) left_out: Vec<String>,
 }
 
-/// A call that a worker carried out, with its access.
+/// A call that a worker carried out, with the access of that worker.
 struct Ran<'a> {
     tool: &'a ToolCall,
     standing: &'a StandingRights,

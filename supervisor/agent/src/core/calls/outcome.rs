@@ -38,7 +38,7 @@ pub(super) struct Reading<'a> {
     /// The access that the call had without an approval.
     pub(super) standing: &'a StandingRights,
     pub(super) declined: &'a Declined,
-    /// The approved access that the call had besides; `None` if the person cannot be asked about another run.
+    /// The approved access that the call had in addition; `None` if the person cannot be asked about another run.
     pub(super) given: Option<Grant>,
 }
 

@@ -275,7 +275,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a failed request for a summary. Returns `None` for another request, or if another form would fail, too.
+    /// Handles a failed request for a summary. Returns `None` if the failed request was another one, or if a request
+    /// for a summary of a record would fail, too.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,

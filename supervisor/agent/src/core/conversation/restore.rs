@@ -249,7 +249,7 @@ impl Reader {
         }
     }
 
-    /// Adds the results, one for every call, then the user's words.
+    /// Adds the results of the last reply's calls (one for each) to the history, then the user's words.
     fn flush(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let mut results = std::mem::take(&mut self.results);

@@ -39,7 +39,8 @@ pub struct Execution {
     timeout: Duration,
     /// True once a step has failed permanently.
     stopped: bool,
-    /// Files that changed since the last report. File tools add theirs; a comparison of the project replaces all.
+    /// Files that changed since the last report: first those that file tools name, then the result of a comparison of
+    /// the project instead.
     files: BTreeSet<WirePath>,
     servers: Vec<PlannedServer>,
 }

@@ -19,9 +19,9 @@ use crate::core::{Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
 pub(in crate::core) struct RightsState {
-    /// Access with paths as the host names them.
+    /// Current access, with paths as the host names them.
     pub(super) standing: StandingRights,
-    /// The same access with paths as the worker names them.
+    /// Current access, with paths as the worker names them.
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     grants: SessionGrants,

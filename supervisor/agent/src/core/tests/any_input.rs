@@ -94,7 +94,8 @@ enum Any {
     Served(u64, usize),
 }
 
-/// An approval of a part of a file's change: another text, or every hunk. Every hunk is invalid because it is no part.
+/// An approval of a part of a file's change: another text, or every hunk. Every hunk is invalid, because it is the
+/// whole change.
 fn in_part(is_edited: bool) -> ReviewDecision {
     let path: WirePath = "/p/x".into();
     let file = if is_edited {

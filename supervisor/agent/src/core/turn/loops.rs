@@ -28,7 +28,7 @@ pub(super) struct Steps {
     told: bool,
 }
 
-/// Consequence of the steps so far.
+/// Consequence of repeated steps: none, a message to the model, or the end of the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::core) enum Course {
     GoesOn,

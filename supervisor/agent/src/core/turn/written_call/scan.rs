@@ -86,7 +86,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((json::tool_of(&value, self.tools)?, rest))
     }
 
-    /// Recognises a call in invalid JSON. The server may not have parsed it for that reason.
+    /// Recognises a call in invalid JSON. A server leaves such a call in the text.
     fn broken_json(&self, text: &'a str) -> Option<(&'t str, &'a str)> {
         if value(text).is_some() {
             return None;
