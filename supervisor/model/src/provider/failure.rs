@@ -15,9 +15,9 @@ pub(crate) struct Failure<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
-    /// The key that was sent. The hint names its source.
+    /// The key that was sent. The error's hint names the key's source.
     pub key: &'a ProviderApiKey,
-    /// The server, for the hint.
+    /// The server, for the error's hint.
     pub peer: &'a Peer,
 }
 

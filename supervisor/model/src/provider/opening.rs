@@ -27,9 +27,9 @@ pub(crate) enum BodyKind {
     Json,
     Events,
     Html,
-    /// Anything else, with its first line.
+    /// Text in no known format, with its first line.
     Text(String),
-    /// More than [`MAX_BLANKS`] blanks, and nothing else so far.
+    /// More than [`MAX_BLANKS`] blanks, and nothing after them so far.
     Blank,
     /// Ended without any visible content.
     Empty,

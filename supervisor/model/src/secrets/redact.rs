@@ -134,7 +134,7 @@ fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
     }
 }
 
-/// Compares the beginning of `text` with the four digits of the character's escape.
+/// Compares the beginning of `text` with the four hexadecimal digits of the escape `\uXXXX` of `wanted`.
 fn by_number(text: &[u8], wanted: u8) -> Spelled {
     let digits = format!("{wanted:04x}");
     let came = &text[..text.len().min(digits.len())];

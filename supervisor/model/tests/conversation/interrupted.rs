@@ -171,8 +171,8 @@ async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     all
 }
 
-/// Checks a sample of the requests by the vendor's types. A stream whose whole reply is invalid by them is left out:
-/// they lack beta features.
+/// Checks a sample of the requests by the vendor's types. These lack beta features, so a stream whose whole reply they
+/// reject is left out.
 fn check_types(streams: &[Vec<Bytes>]) {
     let sample = |bodies: &Vec<Bytes>| {
         let parts = bodies.iter().step_by(SAMPLE).cloned();

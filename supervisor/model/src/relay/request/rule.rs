@@ -19,7 +19,7 @@ const SHOWN: usize = 60;
 #[derive(Debug)]
 pub(super) enum RelayRule {
     Text,
-    /// One of these words.
+    /// A string: one of these words.
     Word(&'static [&'static str]),
     /// Exactly this value.
     Is(bool),
