@@ -87,7 +87,7 @@ pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError
 struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
-    /// Digest of each file and link by its path. `None` if only the digest of the whole is wanted.
+    /// Digest of each file and link by its path. `None` if only the digest of the whole directory is wanted.
     each: Option<BTreeMap<PathBuf, Vec<u8>>>,
     entries: u64,
     bytes: u64,

@@ -28,7 +28,8 @@ impl GuestKind for GatewayKind {
 
     const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
-    /// Twice the number of messages about open questions: there can be an answer and a withdrawal for each.
+    /// Maximum number of queued orders. An open question can have two, an answer and a withdrawal; there is room for
+    /// twice as many.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {

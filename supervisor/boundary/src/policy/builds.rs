@@ -61,7 +61,7 @@ struct Outside {
 pub struct BuildRoots<'a> {
     /// Path of the project, to which relative paths refer.
     pub project: &'a Path,
-    /// Other directories that agents may write.
+    /// Directories besides the project that agents may write.
     pub write: &'a [PathBuf],
     pub home: Option<&'a Path>,
 }

@@ -97,8 +97,8 @@ fn identity(project: &Path) -> Vec<u8> {
 }
 
 impl HiddenPaths {
-    /// Hides the parent of all private temp directories, and all caches but the project's own at `own`. `hidden` rules
-    /// elsewhere cover the rest of the cache directory.
+    /// Hides the parent of all private temp directories, and all caches but the project's own at `own`. The list of
+    /// default hidden paths covers the rest of the cache directory.
     #[must_use]
     pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);

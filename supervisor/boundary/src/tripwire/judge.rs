@@ -40,7 +40,7 @@ impl TripwireVerdict {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedSurroundings<'a> {
     pub(super) root: &'a Path,
-    /// Watched git directories, relative to `root`.
+    /// Watched git directories, relative to `root`: those known before, and those in the current snapshot.
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
     /// The person's configuration entries that no agent may change.
     pub(super) own: &'a Own,
@@ -222,7 +222,7 @@ impl JudgedSurroundings<'_> {
     }
 
     /// Judges `text`, a file without its forbidden entries. True if it still has the person's entries, has no other
-    /// forbidden ones, and differs from the file before.
+    /// forbidden ones, and differs from `before`.
     fn is_worth_keeping(
         self,
         path: &Path,

@@ -22,7 +22,8 @@ pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 pub(super) struct Depth {
     most: usize,
     modules: usize,
-    /// False if the directory may only look like a repository, and also hold other files of the person's.
+    /// True if entries that git does not know are recorded. False for a directory that may only look like a repository,
+    /// and hold other files of the person's.
     is_strict: bool,
 }
 
@@ -114,7 +115,8 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the other entries at the top of a git directory. Entries that git does not know come last.
+    /// Records the entries at the top of a git directory that are not watched by name. Entries that git does not know
+    /// come last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);

@@ -31,7 +31,7 @@ use crate::monitor::verify::{VerifyError, verify_confined};
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum number of events that the session has not read. Further messages stay in the pipe, which bounds memory.
+/// Maximum number of events that the session has not read. Further messages stay in the pipe, whose size is limited.
 const INBOX: usize = 8;
 
 #[derive(Debug, thiserror::Error)]

@@ -23,7 +23,7 @@ pub(super) struct LinkListing(OnceCell<Option<Names>>);
 struct Names {
     /// Names with only ASCII characters, in lower case and sorted.
     ascii: Vec<Vec<u8>>,
-    /// The ASCII characters of each other name. Case folding keeps the order of these characters.
+    /// For each name with other characters as well, its ASCII characters. Case folding keeps their order.
     others: Vec<Vec<u8>>,
 }
 
