@@ -392,7 +392,7 @@ fn of_type<'a>(content: &'a [Value], kind: &'static str) -> impl Iterator<Item =
     content.iter().filter(move |block| block["type"] == kind)
 }
 
-/// Checks that the roles have an order that chat templates accept: only results of one reply may follow each other.
+/// Checks that the roles alternate, as chat templates require. Only results of one reply may follow each other.
 fn of_chat(messages: &[Value]) -> Checked {
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();

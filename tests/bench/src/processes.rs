@@ -18,8 +18,8 @@ use super::{BenchError, BenchSetup, linking};
 
 const ROUNDS: usize = 200;
 
-/// Pause like that between two steps of a session: the last worker is gone, and a sandbox-exec is prestarted. The
-/// kernel removes network namespaces long after their last process.
+/// Pause before each start, like that between two steps of a session: then the previous worker is gone, and a
+/// sandbox-exec is prestarted. The kernel removes network namespaces long after their last process.
 pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// Measures `sandbox-exec -- true` in both tiers, next to a plain `true` and `bwrap --unshare-all true`.

@@ -84,7 +84,8 @@ pub(super) fn interleaved(
     rested(rounds, Duration::ZERO, subjects)
 }
 
-/// Runs the subjects as [`interleaved`] does, but pauses before each, so that the remains of the one before end.
+/// Runs the subjects as [`interleaved`] does, but pauses before each, so that processes and memory of the previous
+/// subject are gone.
 pub(super) fn rested(
     rounds: usize,
     rest: Duration,

@@ -207,7 +207,7 @@ fn descriptors(pid: u32) -> Descriptors {
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],
-    /// True if the process may also open directories in which it acts for others, and the list of its own descriptors.
+    /// True if the process may also open directories: write roots, its control group, and `/proc/PID/fd`.
     trees: bool,
     /// Number of the process's pipes to the supervisor.
     to_the_supervisor: usize,
@@ -371,8 +371,8 @@ fn holds_key(root: &Path) -> bool {
     found == Some(0)
 }
 
-/// Tests two causes: a fault, and a signal from another process. Std's signal handler first looks for a stack overflow
-/// in case of a fault, and ignores such a signal the first time.
+/// Tests two causes of a crash: a fault, and the signal of a fault that another process sends. Std's signal handler
+/// looks for a stack overflow first: it ignores such a signal the first time.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fault_in_the_supervisor_leaves_neither_core_nor_key() {

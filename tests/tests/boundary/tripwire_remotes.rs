@@ -4,8 +4,8 @@ use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
 use tests::{Finished, User, World, tier};
 
-/// Commands that create the person's remote with a colleague's branch, two branches, one of them with an upstream, and
-/// the attacker's repository. No agent can write that one.
+/// Commands that create the person's remote with a colleague's branch, two branches of the person (one with an
+/// upstream), and the attacker's repository. No agent can write to a path of either repository.
 const SETUP: &str = "git checkout -q -b main; git init -q --bare -b main ~/hub.git; git init -q --bare ~/evil.git; \
     git remote add origin ~/hub.git; git push -q origin main:colleague; git push -q -u origin main; git branch second; \
     git config user.email me@example.org";
@@ -119,8 +119,8 @@ fn other_repositories_have_remotes_of_their_own() {
     assert_eq!(shell(&world, "git -C sub fetch -q && git -C module fetch -q").code, 0, "{}", done.stderr);
 }
 
-/// Uses two commands, because each begins with the recorded state that the last one left: the second one's
-/// configuration must count as changed, not as new.
+/// Uses two commands, because each begins with the recorded state that the previous one left: the configuration that
+/// the second command writes must count as changed, not as new.
 #[test]
 fn a_configuration_that_is_taken_away_is_put_back_and_a_repository_that_is_goes_as_a_whole() {
     for tier in tier::all() {

@@ -105,7 +105,7 @@ fn remedy(event: &Value) -> Option<String> {
     Some(flags.to_owned())
 }
 
-/// Returns the flags of a run in `mode`, unless the remedy names another mode.
+/// Adds the flag for `mode` to the flags, unless the remedy names another mode.
 fn with_mode<'a>(flags: &[&'a str], mode: &'a str, remedy: &str) -> Vec<&'a str> {
     let mode = if remedy.contains("--mode") { &[][..] } else { &["--mode", mode][..] };
     [flags, mode].concat()

@@ -28,7 +28,8 @@ pub(crate) enum Unconfined {
     Harms,
     /// The attack succeeds.
     Works,
-    /// The kernel accepts the attack, but finds wrong arguments or a missing module. That error is not the denial's.
+    /// The kernel accepts the attack, but finds wrong arguments or a missing module. The error differs from that of a
+    /// denial.
     Reaches,
 }
 
@@ -47,7 +48,7 @@ pub(crate) enum Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Anybody,
-    /// Only root. The attack is tried as other users too, but without a control.
+    /// Only root. The attack is tried as other users too, but without a control outside of the sandbox.
     Root,
     /// Only root. The attack is not tried as other users.
     RootAlone,

@@ -161,7 +161,8 @@ fn what_listens_inside_is_not_reached_from_outside() {
     }
 }
 
-/// Program that receives datagrams: at all addresses, at one, and at one that the kernel chose. It then sends its own.
+/// Program that receives datagrams on three sockets: bound to all addresses, bound to one, and bound by the kernel. It
+/// then sends a datagram to each of them.
 const RECEIVER: &str = "import socket\n\
     def unasked(s):\n\
     \x20   try: s.send(b'x')\n\

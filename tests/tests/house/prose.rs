@@ -42,8 +42,8 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Files that may match an approval mode: those with its words, the decision table and the flag, and those of the
-/// terminal UI, which does not link the table.
+/// Files that may compare an approval mode: those that define its words, the decision table and the flag, and those of
+/// the terminal UI, since that crate does not link the decision table.
 const OF_MODES: [&str; 6] = [
     "ipc/protocol/src/approval/scope.rs",
     "supervisor/gate/src/modes.rs",

@@ -34,7 +34,8 @@ fn sample_project(world: &World) {
     }
 }
 
-/// Starts a model server that reads, writes and looks, after one error (overloaded) and one broken connection.
+/// Starts a model server that gives tool calls which read, write and copy files, after one error (overloaded) and one
+/// broken connection.
 fn scripted() -> ReplayServer {
     let look = calls(&[
         ("read_file", json!({"path": "Cargo.toml"})),

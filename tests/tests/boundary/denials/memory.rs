@@ -9,7 +9,8 @@ use tests::tier::everywhere;
 
 use crate::denials::told::{command, tell};
 
-/// Commands that need shared memory or a semaphore. Their errors have the library's name, a name of their own, or none.
+/// Commands that need shared memory or a semaphore. Their error messages have the library's name for the object, a name
+/// that the command chose, or none.
 const NEED_MEMORY: &[&str] = &[
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(create=True, size=8).unlink()'",
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(\"bw-seg\", True, 8).unlink()'",
@@ -18,7 +19,7 @@ const NEED_MEMORY: &[&str] = &[
     "touch /dev/shm/bw-new && rm /dev/shm/bw-new",
 ];
 
-/// Commands that print similar names, but mean other objects.
+/// Commands that print error messages like those of [`NEED_MEMORY`], but that use no shared memory.
 const OTHERS: &[&str] = &[
     "echo \"tool: cannot open '/psm': Permission denied\"; exit 1",
     "echo 'SemLock(: Permission denied'; exit 1",

@@ -25,7 +25,7 @@ const HIDE: &[(&str, &str)] = &[
     ("make -s 2>&1 | cat", "likely"),
 ];
 
-/// Commands that print the message of another command.
+/// Commands that only print the error message of an earlier command.
 const SHOW: &[&str] = &[
     "cat build.log",
     "tail -n 5 build.log 2>&1 | head -3",
