@@ -226,7 +226,7 @@ const BROKER: Row = Row {
         "anon_inode:[signalfd]",
         "anon_inode:seccomp notify",
         "anon_inode:[landlock-ruleset]",
-        // Of threads whose calls it has mediated; where the kernel has a file system of them, they are named by that.
+        // These are of threads whose calls the broker has mediated. Newer kernels (pidfs) have the second name.
         "anon_inode:[pidfd]",
         "pidfd",
     ],
@@ -337,7 +337,7 @@ fn a_command_of_the_sandbox_is_given_three_descriptors() {
     for (tier, user) in everywhere() {
         let world = World::new(user);
         let done = Finished::of(world.sandbox(tier, &[], "ls").arg("/proc/self/fd")).expect(0);
-        // The fourth is the one that `ls` reads the list by.
+        // `ls` reads the list by the fourth descriptor.
         assert_eq!(done.stdout, "0\n1\n2\n3\n", "{tier}, {user:?}");
     }
 }

@@ -133,7 +133,7 @@ fn an_approved_command_executes_nothing_that_an_unasked_one_left() {
                 results[at]
             );
         }
-        // It has its own, which is the older one, and what came with more rights is newer.
+        // The directory has an older copy. The file from the level with more access is newer, and replaces it.
         assert_eq!(results[7].matches("by online").count(), LED.len(), "{tier}, {user:?}: {}", results[7]);
         assert_eq!(world.read("by"), "online\n".repeat(LED.len()), "{tier}, {user:?}");
         let planted = places(&world, "projects").into_iter().filter(|place| place.join("tool").exists());

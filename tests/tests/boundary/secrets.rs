@@ -75,7 +75,7 @@ fn memory_holds_key(pid: u32) -> io::Result<bool> {
         let (start, end) = range.split_once('-').unwrap();
         let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16).unwrap());
         let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
-        // A mapping beyond the end of its file cannot be read; it holds nothing either.
+        // A mapping beyond the end of its file cannot be read, and contains nothing.
         if !rest.starts_with('r') || memory.read_exact_at(&mut bytes, start).is_err() {
             continue;
         }
@@ -252,7 +252,8 @@ fn a_command_reads_neither_the_key_file_nor_the_log() {
         assert_eq!(said.matches("failed: ").count(), 10, "{user:?}: {said}");
         assert!(!said.contains("worked: "), "{user:?}: {said}");
         assert_eq!(files_with_key(&world.project()), [] as [PathBuf; 0]);
-        // In the full tier a masked directory is another file system: the confined mv made an empty one before it failed.
+        // In the full tier a masked directory is on another file system. The confined mv made an empty copy before it
+        // failed.
         let _ = fs::remove_dir_all(world.project().join("mine"));
         let twin = Finished::of(world.command("bash").args(["-c", &script]).current_dir(world.project()));
         assert_eq!(twin.stdout.matches("worked: ").count(), 10, "{user:?}: {}{}", twin.stdout, twin.stderr);

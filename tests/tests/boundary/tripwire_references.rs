@@ -257,7 +257,7 @@ fn a_crowd_of_includes_hides_no_hook_of_the_persons() {
 
 #[test]
 fn a_crowd_hides_no_hook() {
-    // Names of one empty file: a file system makes them five times as fast as it makes files.
+    // All names are links to one empty file: creating links is five times as fast as creating files.
     let crowd = |ending: &str| -> &'static str {
         let fill = format!("import os; [os.link('0{ending}', f'{{n}}{ending}') for n in range(1, 30000)]");
         let hooks = format!("touch 0{ending} && python3 -c \"{fill}\" && cp ../../../evil.sh pre-commit");

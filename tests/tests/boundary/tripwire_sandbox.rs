@@ -178,7 +178,7 @@ fn a_broker_that_is_killed_takes_the_command_along_and_everything_is_put_back() 
         for tier in ["floor", "full"] {
             let world = repository(user);
             let child = stubborn(&world, tier);
-            // The spawn thread has it.
+            // The broker is a child of the thread that starts processes.
             let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
             let children: String = threads
                 .map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default())

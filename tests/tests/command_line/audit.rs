@@ -63,7 +63,7 @@ fn what_an_agent_could_do_is_what_is_declared() {
         let audit = probe(&world, "auto", 0);
         assert_eq!(audit["differences"], json!([]), "{user:?} {tier}");
         assert_eq!(outcome(&of(&audit, &world.project().join("src"))["write"]), ("allowed", "done"));
-        // In the floor names can be listed; contents are read in neither.
+        // In the floor tier the names of hidden files can be listed. In neither tier can their contents be read.
         for hidden in [world.project().join("secret"), world.home().join(".ssh")] {
             let listed = if tier == Tier::Full { ("denied", "refused") } else { ("depends", "done") };
             assert_eq!(outcome(&of(&audit, &hidden)["read"]), listed, "{tier} {}", hidden.display());
@@ -91,7 +91,7 @@ fn what_an_agent_could_do_is_what_is_declared() {
 
 #[test]
 fn what_is_other_than_declared_is_marked() {
-    // In the full tier it is covered, as what its modes refuse.
+    // Leaves out the full tier, in which a mask covers the link.
     for tier in tier::all().into_iter().filter(|tier| *tier != Tier::Full) {
         let world = world(User::Myself, tier);
         // A hard link to a hidden file. No rule names the link, and the kernel denies it all the same.
@@ -114,7 +114,8 @@ fn fifo(world: &World) -> PathBuf {
 fn running(world: &World) -> (std::process::Child, PathBuf) {
     let go = fifo(world);
     let live = world.own().join("state/live");
-    // Its own agent may see the socket's name in the floor, as of all that is hidden, and cannot reach it.
+    // In the floor tier the session's own agent may see the socket's name, as that of any hidden file, but cannot
+    // connect.
     let reach = format!(
         "python3 -c \"import os, socket as s; d = '{}/'; s.socket(s.AF_UNIX).connect(d + os.listdir(d)[0]); print('rea' + 'ched')\"",
         live.display()
@@ -123,7 +124,7 @@ fn running(world: &World) -> (std::process::Child, PathBuf) {
     let mut exec = world.exec(&server, &["--mode", "auto"]);
     let child = exec.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("the command runs", || world.project().join("begun").exists());
-    // It plays for as long as the session lasts.
+    // The model server runs as long as the session.
     std::mem::forget(server);
     (child, go)
 }
@@ -134,7 +135,7 @@ fn an_agent_that_runs_is_tried_in_the_very_confinement_of_its_worker() {
         let world = world(user, tier);
         let (child, go) = running(&world);
         let before = world.log();
-        // The audited agent is another one.
+        // The audited agent is not that of the running session.
         let audit = probe(&world, "deny", 0);
         let [found] = &audit["running"].as_array().unwrap()[..] else { panic!("{audit:#}") };
         assert_eq!(found["session"], before[0]["session"], "{user:?} {tier}");

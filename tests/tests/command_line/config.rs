@@ -311,7 +311,7 @@ fn a_copy_of_a_trusted_project_is_not_trusted() {
     fs::copy(world.project().join(NAME), copy.join(NAME)).unwrap();
     let run = Finished::of(world.bailiwick(["config", "-C"]).arg(&copy)).expect(0);
     assert!(run.stdout.contains("not trusted: no effect"), "{}", run.stdout);
-    // By another name it is the same project.
+    // By a link, it is the same project.
     let link = world.root().join("link");
     symlink(world.project(), &link).unwrap();
     let run = Finished::of(world.bailiwick(["config", "-C"]).arg(&link)).expect(0);
@@ -347,7 +347,7 @@ fn an_agents_command_cannot_answer_for_the_user() {
             world.sandbox(tier, &["--env", "BAILIWICK_HOME"], tests::Programs::get().path("bailiwick"));
         inside.args(["config", "trust"]);
         let (code, seen) = answer(&world, &mut inside, "y\n");
-        // It sees neither what the user has set nor where trust is kept.
+        // The confined program reads neither the user's settings nor the list of trusted files.
         assert!(code != 0 && seen.contains("Permission denied"), "{tier} {code}: {seen}");
         let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(0);
         assert!(run.stdout.contains("not trusted: no effect"), "{tier}: {}\n{seen}", run.stdout);

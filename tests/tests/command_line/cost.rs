@@ -37,7 +37,8 @@ fn the_cost_of_a_run_is_the_sum_of_its_replies() {
     let run = world.run(&server, &[]).expect(0);
     let replies: Vec<_> =
         run.events_of("assistant_message").iter().map(|data| dollars(&data["cost_usd"])).collect();
-    // 1,000 at $3, 1,000 at $2, 10,000 at $0.25 and 500 at $15 the million; the last one 100 at $3 and 20 at $15.
+    // Per million tokens: 1,000 at $3, 1,000 at $2, 10,000 at $0.25 and 500 at $15; for the last reply, 100 at $3 and
+    // 20 at $15.
     assert_eq!(replies, [0.015, 0.015, 0.0006]);
     assert_eq!(dollars(&run.result()["cost_usd"]), 0.0306);
 }
@@ -62,9 +63,10 @@ fn three_is_money_that_is_spent_and_no_request_follows() {
     assert_eq!((&result["reason"], &result["steps"]), (&json!("cost_limit"), &json!(2)));
     assert_eq!(result["message"], "the limit of $0.030 is reached: the requests so far cost $0.030");
     assert_eq!((server.requests().len(), dollars(&result["cost_usd"])), (2, 0.03));
-    // The calls of the last reply have their results, though nobody asked for more.
+    // The calls of the last reply have results, although the model is not asked again.
     assert_eq!(run.events_of("tool_call_finished").len(), 2);
-    // A setting does the same, a project may lower it, and an attempt that failed costs what is known of it: nothing.
+    // A setting has the same effect, and a project may lower it. A failed attempt costs nothing, as its tokens are
+    // unknown.
     world.file(".bailiwick.toml", "limits.max_usd = 0.01\n");
     let server = serve([
         Reply::error(529, "overloaded_error", "x").header("retry-after-ms", "1"),

@@ -165,7 +165,7 @@ fn the_patch_of_the_demo_applies() {
     let kept = world.root().join("kept");
     let run = Finished::of(&mut demo(&world, &["--keep", kept.to_str().unwrap()])).expect(0);
     assert_eq!(run.stderr, format!("bailiwick: the project of the demo is still in {}\n", kept.display()));
-    // The project as it was is the fixed one with the patch taken back: it applies there, and gives the same again.
+    // The printed patch can be reverted on the fixed project, and then applied again.
     let fixed = fs::read_to_string(kept.join("sizes.sh")).unwrap();
     apply(&world, &kept, &["-R"], &run.stdout);
     assert_ne!(fs::read_to_string(kept.join("sizes.sh")).unwrap(), fixed);
@@ -210,7 +210,7 @@ fn the_demo_names_a_missing_program_before_it_starts() {
 #[test]
 fn a_demo_whose_tests_do_not_pass_fails() {
     let world = World::new(User::Myself);
-    // A bash that fails only for the tests. Up to there, the output is the same.
+    // This bash fails only for the tests. Until then, the output is the usual one.
     let bash = only(&world, &["git"]).join("bash");
     let script =
         "#!/bin/bash\ncase $* in *test.sh*) echo no such luck; exit 1;; esac\nexec /bin/bash \"$@\"\n";
@@ -384,7 +384,7 @@ fn the_attacks_get_through_without_a_sandbox() {
     }
     let mut open = Open::new();
     let elsewhere = ["post the key over TCP", "send the key out in a DNS query"];
-    // These are up to the terminal, and to the capabilities of a container's root.
+    // These depend on the terminal, and on the capabilities of a container's root.
     let kernel = ["type into the user's terminal", "mount a file system", "load a kernel module"];
     let mut silent = BTreeSet::new();
     for attack in open.targets.attacks() {

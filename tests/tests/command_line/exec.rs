@@ -29,7 +29,7 @@ fn a_bug_is_fixed_and_the_patch_makes_the_test_pass() {
         assert!(said[0]["content"].to_string().contains("passed"), "{said:?}");
         let text = std::fs::read_to_string(&patch).unwrap();
         assert!(text.contains("+echo $(($1 + $2))") && !text.contains("notes.txt"), "{text}");
-        // On a clean checkout the test fails before, and passes after.
+        // On a clean checkout, the test fails before the patch is applied, and passes afterwards.
         let clean = World::new(user);
         clean.file("add.sh", "echo $(($1 - $2))\n");
         clean.file("test.sh", "[ \"$(bash add.sh 2 3)\" = 5 ]\n");

@@ -121,7 +121,7 @@ fn every_kind_of_change_is_right_in_the_patch() {
 fn the_users_own_changes_are_not_in_the_patch() {
     let world = World::new(User::Myself);
     project(&world);
-    // Dirty, staged, untracked and deleted before the run: all of it is the user's.
+    // Changed, staged, untracked and deleted files from before the run are the user's.
     world.file("notes.txt", "the user's own change\n");
     world.file("untracked.txt", "the user's own file\n");
     world.file("staged.txt", "staged\n");
@@ -148,7 +148,7 @@ fn the_users_own_changes_are_not_in_the_patch() {
 fn a_patch_file_inside_the_project_is_not_part_of_itself() {
     let world = World::new(User::Myself);
     project(&world);
-    // One that is new, and one that an earlier run left there.
+    // The patch file is new, or an earlier run has left it there.
     for before in [None, Some("an earlier patch\n")] {
         if let Some(before) = before {
             world.file("out.diff", before);

@@ -127,7 +127,7 @@ fn two_is_a_project_that_is_too_wide() {
     bailiwick: [world]/home cannot be the project: it is a home directory
       hint: cd into a project, or name a project with -C DIR
     ");
-    // It contains a home.
+    // The directory of the world contains a home.
     insta::assert_snapshot!(of(world.root()), @r"
     bailiwick: [world] cannot be the project: it contains the home directory [world]/home
       hint: cd into a project, or name a project with -C DIR
@@ -135,7 +135,7 @@ fn two_is_a_project_that_is_too_wide() {
     let home = world.project().join("bh");
     let mut command = world.bailiwick(["explain", ".", "-C"]);
     let own = usage_error(&world, command.arg(world.project()).env("BAILIWICK_HOME", home));
-    // Where the private temp directories lie depends on the length of the place.
+    // The location of the private temp directories depends on the length of the path.
     let own: Vec<_> = own.lines().filter(|line| !line.starts_with("bailiwick: note: private temp")).collect();
     let own = own.join("\n");
     insta::assert_snapshot!(own, @r"
@@ -243,7 +243,7 @@ fn three_is_a_refusal() {
 #[test]
 fn three_is_a_full_context_in_both_of_its_forms() {
     let world = world();
-    // The summary that is asked for does not help.
+    // The context is still full after a summary.
     let full = || says("I was", "model_context_window_exceeded");
     let server = model_of([full(), says("A summary.", "end_turn"), full()]);
     insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new context has about 120 tokens, and the model's window has room for 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window [context-too-long]");
@@ -273,7 +273,7 @@ fn four_is_a_turn_that_ended_after_a_denial() {
           hint: --write [world]/outside/there.txt allows it
         "); }
     }
-    // A later success of the same action makes up for a failure; another failure does not.
+    // A later success of the same kind of action offsets a failure; another failure does not.
     let run = world.run(&model_of([denied(), shell("true"), done()]), &["--mode", "auto"]).expect(0);
     assert_eq!(run.result()["reason"], "done");
     world.run(&model_of([denied(), shell("false"), done()]), &["--mode", "auto"]).expect(4);
@@ -438,7 +438,7 @@ fn interruptions_have_the_codes_of_their_signals() {
         (Signal::SIGTERM, 143, "terminated"),
     ] {
         let world = world();
-        // While the model is silent.
+        // The signal arrives while the model is silent.
         let server = serve([Reply::sse(&b""[..]).then_silence()]);
         let mut command = world.exec(&server, &[]);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

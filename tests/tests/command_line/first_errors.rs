@@ -116,10 +116,10 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
     let address = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Its greeting answers the request, and does not come before it.
+        // The server sends its greeting only after the request.
         stream.read_exact(&mut [0; 4]).unwrap();
         stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n").unwrap();
-        // Only the first connection is answered, and another attempt would be refused.
+        // The server answers only one connection. A second attempt would be refused.
     });
     let run = Finished::of(&mut world().task(&format!("http://{address}"), ["do it"])).expect(6);
     server.join().unwrap();

@@ -374,7 +374,7 @@ fn a_person_who_leaves_does_not_end_the_run() {
     let mut child = child.spawn().unwrap();
     drop(child.stderr.take());
     let run = Finished::from(child.wait_with_output().unwrap()).expect(0);
-    // What goes to standard output is not lost with standard error.
+    // Without standard error, standard output is still complete.
     assert_eq!((run.stdout.as_str(), world.read("made.txt").as_str()), ("Done.\n", "x\n"));
 }
 

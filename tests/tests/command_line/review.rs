@@ -114,7 +114,7 @@ fn a_hidden_file_is_no_part_of_the_review() {
     for hidden in ["a/.env", "a/keys", "fresh.pem"] {
         assert!(!bodies[0].contains(hidden), "{hidden}: {}", bodies[0]);
     }
-    // Only the content of the file that is no secret, once.
+    // The prompt has the content of the one file that is not hidden, once.
     for content in ["old 0123456789", "new 9876543210"] {
         assert_eq!(bodies[0].matches(content).count(), 1, "{content}: {}", bodies[0]);
     }
@@ -153,7 +153,7 @@ fn a_branch_and_a_commit_are_reviewed_and_a_clean_tree_asks_no_model() {
     let (done, bodies) = review(&world, &[answer(&[])], &["--base", "before"]);
     assert!(done.expect(0).stdout.contains("in the changes since this branch left before"));
     assert!(bodies[0].contains("+fn b() { panic!() }"), "{}", bodies[0]);
-    // A line that the working tree does not have, and the commit does.
+    // The finding is on a line that is in the commit, but not in the working tree.
     world.file("src/lib.rs", "");
     let replies = [answer(&[finding("src/lib.rs", 2, "low")])];
     let (done, _) = review(&world, &replies, &["--commit", "HEAD", "--output", "sarif"]);

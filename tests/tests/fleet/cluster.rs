@@ -91,7 +91,7 @@ fn shards_of_an_array_are_everything_and_merge_into_one() {
         let run = shard(&world, &server, index).expect(0);
         assert!(run.stderr.contains(&format!("{taken} to run")), "{}", run.stderr);
     }
-    // A shard that was not run yet: what is missing is named, and what is there is whole.
+    // One shard has not run yet: its tasks are named as missing, and all others have results.
     let all = ["--tasks", "tasks.jsonl", "--output"];
     let run = merge(&world, &[&[shards[0], shards[2]][..], &all, &["part"]].concat()).expect(3);
     assert!(run.stderr.contains("no result of these tasks: t001 (queued), t004 (queued)"), "{}", run.stderr);
@@ -103,7 +103,7 @@ fn shards_of_an_array_are_everything_and_merge_into_one() {
     let report =
         Finished::of(world.bailiwick(["batch", "report", "all"]).current_dir(world.root())).expect(0);
     assert!(report.stdout.contains("7/7 · 7 done"), "{}", report.stdout);
-    // It is the directory of a batch like others: nothing is left to do in it.
+    // The merged directory is like that of any batch: nothing is left to do there.
     let asked = server.requests().len();
     let mut again = world.bailiwick(["batch", "tasks.jsonl", "--output", "all", "--model", "scripted"]);
     again.args(["--base-url", &server.base_url()]).env("ANTHROPIC_API_KEY", KEY).current_dir(world.root());
@@ -190,7 +190,7 @@ fn the_manifest_has_a_shard_for_each_index() {
     let shards = container["env"].as_array().unwrap().iter().find(|variable| variable["name"] == "SHARDS");
     let completions = job["spec"]["completions"].as_u64().unwrap();
     assert_eq!(shards.unwrap()["value"], json!(completions.to_string()));
-    // The command is bash's, and numbers the shards from 1.
+    // The command is a bash script, and numbers the shards from 1.
     let (world, server) = with_tasks(1);
     let line = container["command"][2].as_str().unwrap();
     let line = line.replace("/batch/", &format!("{}/", world.root().display()));

@@ -128,7 +128,7 @@ const WAYS: &[Attack] = &[
     attack("udp('a.example', 443)", "udp 203.0.113.1:443", "ECONNREFUSED"),
     attack("udp('a.example', 53, question('secret.example'))", "udp 203.0.113.1:53", "ECONNREFUSED"),
     attack("udp('8.8.8.8', 53, question('secret.example'))", "udp 8.8.8.8:53", "ENETUNREACH"),
-    // In the floor the broker's own resolver gets it.
+    // In the floor tier the broker's own resolver gets the datagram.
     attack("udp('203.0.113.53', 53, question('secret.example'))", "udp 203.0.113.53:53", "ENETUNREACH / 32"),
     attack("tcp('8.8.8.8', 53, question('secret.example'))", "tcp 8.8.8.8:53", "ENETUNREACH"),
     attack(
@@ -290,7 +290,7 @@ say(lambda: s.create_server(('0.0.0.0', 443)).close())";
 #[test]
 fn a_socket_that_another_command_was_handed_obeys_the_list() {
     on_a_machine("attacks::a_socket_that_another_command_was_handed_obeys_the_list", |ground| {
-        // Two programs of one sandbox, and a socket on which the first has asked already.
+        // Two programs of one sandbox share a socket. The first program has already been asked about the host.
         let script = "path = os.environ['TMPDIR'] + '/handed'
 listener = s.socket(s.AF_UNIX)
 listener.bind(path)

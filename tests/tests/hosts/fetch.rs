@@ -93,7 +93,7 @@ fn beyond_the_hosts_nothing_is_asked_where_nobody_answers() {
                 ended.stderr
             );
         }
-        // A sub-agent that was given the network has the list of its session, and nobody is asked for it.
+        // A sub-agent with network access has the list of allowed hosts of its session, and nobody is asked.
         let task =
             ("fetch".to_owned(), vec![replies::calls(&fetching(&["http://evil.example/"])), replies::done()]);
         let spawn = replies::calls(&[("spawn_agent", json!({"task": "fetch", "network": true}))]);

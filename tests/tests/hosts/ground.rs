@@ -206,7 +206,7 @@ impl Ground {
                 "addr add 203.0.113.1/24 dev there",
                 "addr add 203.0.113.53/24 dev there",
                 "route add blackhole 192.0.2.0/24",
-                // More than the cable's own addresses, and not that of the machine.
+                // All these addresses are local here; the address of the machine is not among them.
                 "route add local 203.0.113.0/25 dev lo",
                 "route add local 0.0.0.0/0 dev lo",
                 "-6 addr add 2001:db8::1/64 dev there nodad",
@@ -277,7 +277,7 @@ impl Drop for Ground {
             let _ = process.kill();
             let _ = process.wait();
         }
-        // The cable went with the other network, which may take a moment.
+        // The kernel removes the link with the other network namespace, which may take a moment.
         wait_until("the cable is gone", || !Path::new("/proc/sys/net/ipv4/conf/here").exists());
     }
 }

@@ -120,7 +120,7 @@ fn a_gateway_that_is_killed_has_died_and_another_one_starts() {
         wait_until("the connection is open", || is_held(ground));
         let pid = guests_of(&ground.world.log(), "gateway")[0]["pid"].as_i64().unwrap();
         kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
-        // The command notices the end of its connection as early as the supervisor that of the gateway.
+        // The command may notice the end of its connection before the supervisor notices that of the gateway.
         let [ended, _] = served.until_all(["event/guestEnded", "event/turnFinished"]);
         let reason = json!({"type": "died", "status": {"type": "signalled", "signal": 9}});
         assert_eq!(ended["data"]["reason"], reason, "{}: {ended}", ground.tier);

@@ -133,7 +133,8 @@ fn programs_that_speak_proxy_reach_what_is_on_the_list_and_nothing_else() {
                 assert!(denied.code != 0 && !denied.stdout.contains("GET"), "{proxy} {url}: {denied:?}");
                 assert_eq!(ground.take(), Vec::<String>::new(), "{proxy} {url}");
             }
-            // A listed name leads no nearer here than it does by an address: this machine, its neighbours, credentials.
+            // A listed name gives no access to addresses that need a separate permission: this machine, its neighbours,
+            // credentials.
             for host in
                 ["loopback.example", "own.example", "private.example", "near.example", "metadata.example"]
             {
@@ -142,7 +143,7 @@ fn programs_that_speak_proxy_reach_what_is_on_the_list_and_nothing_else() {
                 let came = ground.take();
                 assert!(!came.iter().any(|packet| packet.starts_with("tcp")), "{proxy} {host}: {came:?}");
             }
-            // The name inside has to be the one that was asked for.
+            // The name in the TLS handshake must be the requested one.
             let hidden = "--connect-to evil.example:443:a.example:443 https://evil.example/";
             let denied = ground.run(LIST, &fetch(hidden));
             assert!(denied.code != 0, "{proxy}: {denied:?}");

@@ -110,7 +110,7 @@ fn two_connections_wait_for_one_yes_which_ends_with_their_command() {
         let mut front = Conversation::open(ground, &model);
         let request = front.asked();
         assert_eq!(request["params"]["command"], TWICE);
-        // Both have been accepted, and nobody was connected to.
+        // Both connections of the command wait, and no packet has left the machine.
         assert_eq!(ground.outside.take(), Vec::<Packet>::new());
         front.answer(&request, &json!({"decision": "approved"}));
         let result = front.result();
@@ -118,7 +118,7 @@ fn two_connections_wait_for_one_yes_which_ends_with_their_command() {
         assert_eq!(content.matches(ANSWERED).count(), 2, "{content}");
         assert!(!content.contains("blocked by"), "{content}");
         assert_eq!((front.questions(), reached(&ground.take())), (1, 2));
-        // Another run of a command is asked about anew.
+        // The person is asked again about another run of the command.
         let request = front.asked();
         front.answer(&request, &json!({"decision": "denied"}));
         let offer = front.leave();
@@ -216,7 +216,7 @@ fn with_the_end_of_the_command_its_question_ends() {
         let request = front.asked();
         front.until("event/approvalClosed");
         front.answer(&request, &json!({"decision": "approved"}));
-        // It was denied that host, and may run again with it.
+        // The command was denied that host, and the person is offered another run with it.
         front.leave();
         let left = front.until("event/turnFinished");
         assert_eq!(left["params"]["data"]["reason"], "done", "{left}");

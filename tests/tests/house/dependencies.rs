@@ -284,7 +284,7 @@ fn crates_never_link_what_the_table_forbids() {
 #[test]
 fn only_the_model_and_the_fetch_speak_http() {
     let metadata = metadata();
-    // A role of the worker's program fetches pages, in a sandbox of its own.
+    // The worker's program has a role that fetches pages in a separate sandbox.
     for (row, _) in TABLE.iter().filter(|(row, _)| !["model", "worker"].contains(&row.name)) {
         let direct = direct(&metadata, row.name, &Value::Null);
         let found: Vec<_> = OF_THE_MODEL.iter().filter(|package| direct.contains(**package)).collect();
@@ -361,9 +361,11 @@ fn only_the_monitor_starts_processes() {
         });
     }
     offenders.sort();
-    // A worker executes itself as a reaper. The guest around an MCP server starts that server, which has the guest's rights. The demo starts the session that it attacks, and git for
-    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show` starts the pager that it names, on its standard input. Ctrl+V starts a fixed program that prints the clipboard.
-    // A batch starts this very program, as `exec` and as `sandbox`.
+    // A worker executes itself as a reaper. The guest around an MCP server starts that server, with the guest's access.
+    // The demo starts the session that it attacks, and git for new repositories that only the demo has written. The
+    // terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show`
+    // starts the pager that the environment names, on its standard input. Ctrl+V starts a fixed program that prints the
+    // clipboard. A batch starts its own program, as `exec` and as `sandbox`.
     assert_eq!(
         offenders,
         [

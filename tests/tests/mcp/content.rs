@@ -65,11 +65,11 @@ fn resources_are_listed_and_read_by_one_tool_under_the_gate_of_their_server() {
     assert_eq!(found[0], ("completed".to_owned(), list.to_owned()));
     assert_eq!(found[1], ("completed".to_owned(), "[file:///b]\ninside".to_owned()));
     assert!(found[2].1.contains("no server with resources has this name"), "{found:?}");
-    // A server beyond the rights of the agent is asked about, and nobody answers here.
+    // A server with more access than the agent needs an approval, and nobody answers in this run.
     add(&world, &["--env", "MCP_TOKEN"]).expect(0);
     let found = results(&run(&world, wanted(), &["--mcp", "docs"]));
     assert!(found[0].0 == "denied" && found[0].1.contains("call read_resource of docs"), "{found:?}");
-    // A table that offers some tools withholds the resources.
+    // A server's table in the settings that offers only some tools offers no resources.
     add(&world, &[]).expect(0);
     let config = world.own().join("config/config.toml");
     let text = fs::read_to_string(&config).unwrap();

@@ -66,7 +66,7 @@ fn a_server_that_never_answers_is_told_after_its_time() {
         }
         let outcome = Err(McpFailure::Silent { seconds: 1 });
         assert_eq!(report, McpReport::Done { request: 1, outcome });
-        // The server goes on, and so may the next request.
+        // The server is not ended, and answers the next request.
         guest.request(2, McpRequest::ListResources);
         assert_eq!(guest.done(2).unwrap().content.len(), 3);
     }

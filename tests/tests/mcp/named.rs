@@ -73,7 +73,7 @@ fn the_servers_of_a_file_are_called_with_the_access_that_it_states_and_leave_not
         assert!(world.temps().is_empty(), "{tier}");
         let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0).stdout;
         assert!(audit.contains("docs") && audit.contains("1 call"), "{tier}: {audit}");
-        // The next run does not know of it.
+        // The next run, without the file, does not have the server.
         let without = results(&run(&world, [echo("hello")], &[]));
         assert!(without[0].1.contains("there is no tool named `docs__echo`"), "{tier}: {without:?}");
     }
@@ -241,7 +241,7 @@ fn a_file_of_the_project_is_named_as_such() {
 #[test]
 fn an_agent_that_changes_a_servers_program_does_not_get_the_servers_access() {
     for tier in tier::all() {
-        // Within the access of the agent the program may change: nothing is gained.
+        // With no more access than the agent has, a changed program is started: the agent gains nothing.
         for (more, is_held) in [(json!({"env": ["TOKEN"]}), true), (json!({}), false)] {
             let world = world(tier);
             let given = world.root().join("given");

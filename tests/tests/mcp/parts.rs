@@ -196,7 +196,7 @@ fn a_hostile_server_of_a_sub_agent_in_one_conversation_of_serve_leaves_the_other
         let [of_quiet, of_loud] =
             [&quiet, &loud].map(|model| served.converse(&world.project(), &model.base_url(), "auto"));
         let say = |served: &mut Served, conversation: &str| {
-            // Nothing is read here: each event counts below.
+            // This reads no events, because the test counts all of them later.
             let params = json!({"conversation_id": conversation, "text": "go"});
             served.line(
                 &json!({"jsonrpc": "2.0", "id": conversation, "method": "sendUserMessage", "params": params})

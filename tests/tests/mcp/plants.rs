@@ -68,7 +68,7 @@ impl Ground {
             }
         }
         if lent {
-            // As far as root's own directory lets the user in at all.
+            // Root's own directory lets the user enter these.
             for name in ["state", "state/guests"].map(|name| world.own().join(name)) {
                 fs::create_dir(&name).unwrap();
                 fs::set_permissions(&name, fs::Permissions::from_mode(0o711)).unwrap();
@@ -167,7 +167,7 @@ fn a_server_that_plants_things_reaches_nobody_and_no_link_of_its_own_is_followed
                 "{user:?} {tier} {lent}"
             );
             assert!(fs::symlink_metadata(own.join(".cache")).unwrap().is_symlink(), "the link is planted");
-            // The supervisor makes the server's directory ready again for each start, and removes it at last.
+            // The supervisor prepares the server's directory again before each start, and finally removes it.
             for _ in 0..2 {
                 ground.call();
                 assert_eq!(ground.targets(), before, "{user:?} {tier} {lent}");

@@ -148,7 +148,7 @@ fn a_definition_that_differs_from_the_approved_one_is_withheld() {
     );
     let again = Finished::of(world.bailiwick(["mcp", "test", "docs", "-C"]).arg(world.project())).expect(0);
     assert!(again.stdout.contains("new: first") && again.stdout.contains("gone: echo"), "{}", again.stdout);
-    // A table that changed is not the one that was approved.
+    // A server whose table in the settings has changed is not approved.
     let config = world.own().join("config/config.toml");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("read = ", "env = [\"MORE\"]\nread = ")).unwrap();
@@ -290,7 +290,7 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
         assert_eq!(answered["data"]["by"], "configuration", "{answered}");
     }
     assert_eq!(call("docs__other", &[]).0, "denied", "no other tool");
-    // A project never says it, whoever trusts its file.
+    // The line has no effect in a project's settings file, even a trusted one.
     fs::write(&config, kept.replace(&line, "")).unwrap();
     world.file(".bailiwick.toml", format!("{line}\n"));
     let (status, told) = call("docs__echo", &[]);
@@ -300,7 +300,7 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
         "{}",
         told.stderr
     );
-    // Another table is another server.
+    // With another table in the settings, it is another server.
     fs::remove_file(world.project().join(".bailiwick.toml")).unwrap();
     fs::write(&config, kept).unwrap();
     assert_eq!(call("docs__echo", &[]).0, "completed");

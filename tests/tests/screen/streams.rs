@@ -97,7 +97,7 @@ fn ways(world: &World) -> Vec<Way> {
         Way {
             socket: Box::new(move || {
                 let ours = TcpStream::connect(other.local_addr().unwrap()).unwrap();
-                // Its other end is closed: there is nothing to wait for.
+                // The other end is closed, so that the attack does not wait for it.
                 drop(other.accept().unwrap());
                 ours.into()
             }),
@@ -177,7 +177,7 @@ fn a_file_on_a_standard_stream_is_not_changed_through_it() {
             };
             try_it(Some(tier));
             let after = state(&path);
-            // Its own words may have been appended, and then it is newer.
+            // The command's own output may be appended, which changes the time.
             let is_kept = after.0 == before.0 && after.1 >= before.1 && after.2.starts_with(b"kept");
             assert!(is_kept && (stream != 0 || after == before), "{tier} {user:?} {attack}: {after:?}");
             assert!(try_it(None).success(), "control: {attack}");
@@ -215,7 +215,7 @@ fn a_named_pipe_is_not_changed_through_standard_input() {
         let path = world.root().join("named");
         mkfifo(&path, Mode::from_bits_truncate(0o644)).unwrap();
         world.give(&path);
-        // Both ends: it neither waits for the other, nor ends before the command does.
+        // Both ends are open: opening does not block, and the fifo stays open until the command ends.
         let both = || File::options().read(true).write(true).open(&path).unwrap();
         let script = "import os; os.fchmod(0, 0o777); print(os.read(0, 4))";
         for (confined, mode) in [(Some(tier), 0o644), (None, 0o777)] {
@@ -230,7 +230,7 @@ fn a_named_pipe_is_not_changed_through_standard_input() {
 
 #[test]
 fn everything_arrives_as_it_is() {
-    // No multiple of what a pipe holds, and of every byte.
+    // The length is not a multiple of a pipe's capacity, and the data contains every byte.
     let data: Vec<u8> = (0u32..).flat_map(u32::to_le_bytes).take((32 << 20) + 12345).collect();
     for (tier, user) in everywhere() {
         let world = World::new(user);
@@ -363,7 +363,7 @@ fn a_signal_ends_what_writes_to_nobody() {
         let world = World::new(user);
         let mut yes = world.sandbox(tier, &[], "yes");
         let mut yes = yes.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        // It runs; from here on nobody reads, and the pipe stays open.
+        // The command runs now. From here on nobody reads the pipe, which stays open.
         let mut unread = yes.stdout.take().unwrap();
         unread.read_exact(&mut [0; 2]).unwrap();
         kill(Pid::from_raw(yes.id().try_into().unwrap()), Signal::SIGTERM).unwrap();

@@ -85,7 +85,7 @@ fn a_command_whose_end_was_not_seen_is_not_approved_by_any_key() {
     // The first key that the UI accepts.
     asked.ui.press_until_so("j", "another row", |screen| unread(screen).is_some_and(|rows| rows < all));
     let some = unread(&asked.ui.screen()).unwrap();
-    // Handled in order: when the last one has been, so have those before it.
+    // Keys are handled in order: when the last one has an effect, all earlier ones were handled.
     asked.ui.types("\r \r\n \r yj");
     asked.ui.until("yet another row", |screen| unread(screen).is_some_and(|rows| rows < some));
     assert!(asked.ui.screen().contains(COMMAND) && !asked.exists("ran"));
@@ -166,7 +166,7 @@ fn a_prefix_approved_for_the_session_asks_once() {
     asked.press_until("s", "commands that begin with");
     asked.press_until("j", "▸ commands that begin with");
     asked.press_until("y", "approved for the session as 1");
-    // The second ran without a card; the third is none of it.
+    // The second command ran without a card, and the approval does not cover the third.
     asked.ui.until_shown(COMMAND);
     asked.ui.until_shown("touch x/y");
     assert!(asked.exists("one") && asked.exists("two") && !asked.exists("x"));

@@ -233,7 +233,7 @@ fn a_plan_that_a_person_edited_is_shown_again_and_executed_as_it_was_shown_last(
     editor.answer(&again, edited(&again));
     let last = editor.asked();
     assert!(last.to_string().contains("grep -q better note.txt"), "{last}");
-    // The option of the text before names nothing any more.
+    // The option for the previous text is not valid any more.
     assert_ne!(last["params"]["options"][0]["optionId"], asked["params"]["options"][0]["optionId"]);
     editor.choose(&last, "allow_once");
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
@@ -259,7 +259,7 @@ fn a_sub_agent_is_a_call_with_updates_of_its_own() {
     let end = ends.iter().rfind(|update| update["toolCallId"] == "agent:1.1").unwrap();
     assert_eq!(end["status"], "completed");
     assert!(end.to_string().contains("I looked."), "{end}");
-    // Its words are not those of the conversation.
+    // The sub-agent's text is not a part of the conversation's messages.
     assert_eq!(editor.text("agent_message_chunk"), "Done.");
     assert_eq!(editor.end().1.code, 0);
 }
@@ -395,7 +395,7 @@ fn two_sessions_keep_apart() {
     let prompts = [editor.say(&one, "one"), editor.say(&two, "two")];
     let mut asked = [editor.asked(), editor.asked()];
     asked.sort_by_key(|asked| asked["params"]["sessionId"] == two.as_str());
-    // The answer of one session is none of the other.
+    // An option of one session is no answer in the other.
     let [of_one, of_two] = &asked;
     let foreign = of_one["params"]["options"][0]["optionId"].clone();
     editor.answer(of_two, json!({"outcome": {"outcome": "selected", "optionId": foreign}}));

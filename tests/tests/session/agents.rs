@@ -147,7 +147,7 @@ async fn each_has_the_environment_of_its_rights() {
             tier == Tier::Full,
             "each has a /tmp of its own"
         );
-        // This process has more of its caller than an agent is given.
+        // Control: this process has a variable that agents do not get.
         assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
         for environment in [&of_writer, &of_reader] {
             assert!(!environment.contains_key("CARGO_PKG_NAME"), "{environment:?}");

@@ -71,7 +71,7 @@ fn a_run_that_fills_its_window_twice_comes_to_its_end() {
         let (before, asked) = (prompt_of(&server, 1), prompt_of(&server, 2));
         assert_eq!((&before["tools"], &before["system"]), (&asked["tools"], &asked["system"]));
         assert_eq!(asked["messages"].as_array().unwrap().len(), 5);
-        // What the log holds is what is sent, and what the run needs.
+        // The first message in the log is the one that is sent, and has the facts that the run needs.
         let sent = prompt_of(&server, 6)["messages"].clone();
         assert_eq!(sent.as_array().unwrap().len(), 1, "{sent}");
         for (block, text) in sent[0]["content"]
@@ -87,7 +87,7 @@ fn a_run_that_fills_its_window_twice_comes_to_its_end() {
             assert!(text.contains(known), "{known}: {text}");
         }
         assert_eq!(std::fs::read_to_string(world.project().join("done.txt")).unwrap(), "done\n");
-        // The long output lay whole where the next command looked for it.
+        // The file with the complete output was there for the next command.
         let results = of_kind("tool_call_finished");
         assert!(
             results[1]["content"].as_str().unwrap().contains("bailiwick-output/call-2.log: search_files"),

@@ -121,7 +121,7 @@ async fn words_that_come_meanwhile_join_the_next_message() {
     front.until("output").await;
     front.prompt("second").await;
     front.prompt(" \n").await;
-    // The channel is in order: once the notice is there, the words before it are in.
+    // Actions are handled in order: after the notice, the earlier message has arrived.
     front.until("notice empty_message").await;
     front.world.file("go", "");
     let provider = Arc::clone(&front.provider);

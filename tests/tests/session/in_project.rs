@@ -85,7 +85,7 @@ fn settings_with_a_fault_stay_as_they_are_and_the_command_runs_once() {
     let model = model_of([touch(), done()]);
     let mut served = Served::greeted(&world);
     let session = served.converse(&world.project(), &model.base_url(), "ask");
-    // It changes after the session has read it.
+    // The settings file changes after the session has read it.
     let changed = format!("{MINE}nonsense\n");
     world.configure(&changed);
     served.call("sendUserMessage", json!({"conversation_id": session, "text": "go"}));

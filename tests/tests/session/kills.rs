@@ -129,7 +129,7 @@ fn approve_all(socket: &Path) {
     let stream = loop {
         match UnixStream::connect(socket) {
             Ok(stream) => break stream,
-            // It was killed before it listened, and its world is gone.
+            // The run was killed before it listened, and its world is gone.
             Err(_) if !socket.parent().is_some_and(Path::exists) => return,
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
@@ -191,7 +191,7 @@ fn killed_after(mode: Mode, time: Duration) -> bool {
         assert!(done <= answered, "{done} steps with {answered} approvals");
     }
     let second = model_of([done()]);
-    // A session in which nothing was said is not the last one: it goes on by its name.
+    // A session without a message does not count as the last one, so it is continued by its name.
     let name = log.file_stem().unwrap().to_str().unwrap();
     let which = if said { &["-c"][..] } else { &["--resume", name] };
     let resumed = Finished::of(&mut world.exec(&second, &[&["--mode", "auto"], which].concat()));

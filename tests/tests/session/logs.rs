@@ -78,7 +78,7 @@ fn no_command_and_no_tool_reads_or_changes_a_log() {
     for (user, tier) in everywhere() {
         let world = World::new(user).in_tier(tier);
         let state = world.own().join("state/sessions");
-        // The first run leaves a log; the second finds it, and its own.
+        // The first run leaves a log. The second attacks that log and its own.
         world.run(&model_of([done()]), &[]).expect(0);
         let old = log(&world);
         let before = fs::read(&old).unwrap();

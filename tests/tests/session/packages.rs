@@ -133,7 +133,7 @@ fn the_tests_of_idna_refuse_a_claim_and_accept_the_revised_plan() {
     let revised = plan.replace("ends of ranges", "ends of ranges, which exclude their last number");
     let server = model_of([
         writes_plan(plan),
-        // It changes nothing, and says that it is done.
+        // The executor changes nothing, and reports the step as completed.
         calls(&[reports(1, "in_progress"), reports(1, "completed")]),
         says("I believed it was right.", "end_turn"),
         writes_plan(&revised),
@@ -166,7 +166,7 @@ fn xmltodict_is_mended_later_by_a_plan_that_may_write_one_file() {
     Finished::of(approve.arg(world.project())).expect(0);
     let before = world.read("tests/test_xmltodict.py");
     let server = model_of([
-        // The tests that say no cannot be made to say yes.
+        // An executor cannot change the failing tests so that they pass.
         calls(&[
             reports(1, "in_progress"),
             ("shell_exec", json!({"command": "echo > tests/test_xmltodict.py"})),

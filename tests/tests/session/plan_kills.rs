@@ -190,13 +190,13 @@ fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
         let listed = planned.listed();
         assert_eq!((&listed["fate"], &listed["done"]), (&json!("unfinished"), &json!(done)), "{listed}");
     }
-    // The session of the second execution goes on by itself, and has no word of the first one but the number of its steps.
+    // The session of the second execution continues. Of the first one, it knows only the number of finished steps.
     let server = executor(None);
     let flags = ["exec", "--mode", "auto", "--activity", "plan", "--approve-plan", "-c", "go on"];
     Finished::of(&mut planned.command(&server, &flags)).expect(0);
     assert_eq!(planned.0.read("a.txt"), "one\ntwo\nthree\nfour\n");
     assert_eq!(planned.listed()["fate"], "executed");
-    // Without the log nobody knows.
+    // Without the log, no finished step is known.
     planned.approve();
     let server = executor(Some(2));
     let mut child = planned.start(&server, &["plan", "execute"]);

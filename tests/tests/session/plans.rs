@@ -198,7 +198,7 @@ fn a_place_that_no_approval_gives_is_a_denial_with_the_place_and_its_remedy() {
         assert!(run.stderr.contains("write: /etc") && run.stderr.contains("--write /etc"), "{}", run.stderr);
         let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
         assert!(told.contains("the user can allow it with --write /etc"), "{told}");
-        // A narrower plan is no failure.
+        // If the planner then writes a narrower plan, the run succeeds.
         let writes = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
         let steps = if flags.is_empty() { vec![] } else { vec![step(1, "two"), step(2, "three"), done()] };
         let replies = [writes(&wants), writes(PLAN)].into_iter().chain(steps).chain([done()]);
@@ -324,7 +324,7 @@ fn what_cannot_begin_is_refused_before_anybody_is_asked() {
     with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
     let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
     assert!(told.contains("a.txt/b: Not a directory"), "{told}");
-    // A person who edits it so is told at the approval.
+    // A person who edits the plan in the same way gets the error at the approval.
     fs::write(file_of(&world), &wants).unwrap();
     let digest = shown(&world)["digest"].as_str().unwrap().to_owned();
     let refused = plan(&world, &["approve", "--digest", &digest]).expect(2);
@@ -400,7 +400,7 @@ fn an_execution_gets_the_directories_that_its_approval_showed_and_no_others() {
     let shown_access = "  write    [world]/project/src (to create [world]/project/src/two)";
     assert!(access(&world).contains(shown_access), "{}", access(&world));
     approve(&world);
-    // What was made since, or by the execution before, changes nothing.
+    // Files that were created since the approval, or by an earlier execution, do not change the shown access.
     fs::write(world.project().join("src/two"), "").unwrap();
     assert!(access(&world).contains(shown_access), "{}", access(&world));
     let server = model_of([
@@ -414,7 +414,7 @@ fn an_execution_gets_the_directories_that_its_approval_showed_and_no_others() {
         listed.contains("1 step done; end of the last execution: gave up: step 2 of the plan is failed"),
         "{listed}"
     );
-    // The whole project was never shown.
+    // Write access to the whole project was never shown, so it is not given instead.
     fs::remove_dir_all(world.project().join("src")).unwrap();
     let nobody = model_of([]);
     let refused = with_model(&world, &nobody, &["plan", "execute"]).expect(3);
@@ -430,7 +430,7 @@ fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_anoth
     world.configure("[agents]\nper_turn = 1\n");
     let again = PLAN.replace("Two words", "Again");
     let plans = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
-    // A sub-agent of the planner's is all that the turn has.
+    // The planner's sub-agent is the only one that the turn may start.
     let asked = calls(&[("spawn_agent", json!({"task": "look"}))]);
     let server = model_of([asked, done(), plans(PLAN), plans(&again), done()]);
     let flags = ["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];

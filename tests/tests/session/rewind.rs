@@ -156,7 +156,7 @@ fn files_and_conversation_are_as_they_were_and_the_rewind_can_be_undone() {
     let sent = messages(&server, 3);
     assert!(sent.contains("took the conversation back") && sent.contains("kept.txt"), "{sent}");
     assert!(!sent.contains("make it other") && !sent.contains("All is other"), "{sent}");
-    // Nothing can be undone once something was said.
+    // A rewind cannot be undone after another message.
     talk.served.call("rewind", json!({"conversation_id": talk.id}));
     assert_eq!(talk.served.until("event/notice")["data"]["code"], "rewind_refused");
     let second = talk.said[1];
@@ -353,7 +353,7 @@ fn a_session_that_goes_on_is_taken_back_beyond_its_end() {
     assert!(!sent.contains("First.") && sent.contains("two"), "{sent}");
     let id = talk.id.clone();
     talk.end();
-    // A third run sends what the second one did.
+    // A third run sends the same conversation as the second one.
     let server = model_of([done()]);
     let mut go_on = world.exec(&server, &["--resume", &id]);
     Finished::of(&mut go_on).expect(0);
@@ -465,7 +465,7 @@ fn a_copy_of_a_session_goes_on_and_can_be_taken_back_by_itself() {
     talk.say("one");
     let (first, origin) = (talk.said[0], talk.id.clone());
     let log = world.own().join("state/sessions").join(format!("{origin}.jsonl"));
-    // The other one is still open.
+    // The original session is still open.
     let server = model_of([says("Second.", "end_turn")]);
     let mut front = Served::greeted(&world);
     let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto", "resume": origin, "fork": true});

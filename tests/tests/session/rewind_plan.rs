@@ -45,7 +45,7 @@ fn a_plan_that_is_executed_after_a_turn_is_nobody_elses_work() {
     let preview = talk.preview(Some(talk.said[0]), "files");
     assert_eq!(names(&preview["files"]), ["modified a.txt"], "{preview}");
     assert_eq!(preview["left"], json!([]));
-    // And what somebody does after it is theirs.
+    // A file that somebody creates after the plan is not removed.
     world.file("theirs", "");
     let taken_back = talk.rewind(Some(talk.said[0]), "files");
     assert_eq!(names(&taken_back["files"]), ["modified a.txt"], "{taken_back}");

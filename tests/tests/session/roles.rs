@@ -111,7 +111,7 @@ fn a_role_only_narrows() {
         spawns(json!({"task": "x", "role": "mender"})),
         done(),
     ]);
-    // In mode deny its parent writes nothing, and so does a role that may.
+    // In mode `deny` the parent cannot write, so a role with write access cannot either.
     Finished::of(&mut world.exec(&server, &["--mode", "deny", "--denied", "ok"])).expect(0);
     let result =
         |request: usize| asked(&server, request)["messages"].as_array().unwrap().last().unwrap().to_string();
@@ -141,13 +141,13 @@ fn a_projects_role_counts_for_nothing_before_it_is_trusted_nor_after_a_change() 
     assert_eq!(trust(&world, "y\n").0, 0);
     assert_eq!(run_once().0["enum"], json!(["reviewer"]));
     assert!(trust(&world, "").1.contains("the project's settings are already trusted"));
-    // The person reads what it says now, and no escape of it acts on the terminal.
+    // The person sees the file's current text, and control characters in it are escaped.
     fs::write(&file, REVIEWER.replace("faults alone", "to evil.example\u{202e}")).unwrap();
     let (_, seen) = trust(&world, "n\n");
     assert!(seen.contains(r"    | Report to evil.example\u{202e}."), "{seen}");
     let (role, said) = run_once();
     assert!(role == Value::Null && said.contains(note), "{said}");
-    // What is forgotten stays so, also for a file that was away at that time.
+    // Trust that was withdrawn does not return, even for a file that was missing at that time.
     assert_eq!(trust(&world, "y\n").0, 0);
     let trusted = fs::read(&file).unwrap();
     fs::remove_file(&file).unwrap();

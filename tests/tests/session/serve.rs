@@ -304,7 +304,7 @@ fn ends(how: impl FnOnce(&mut Served), code: i32) {
     wait_until("nothing of this world is left", || marked(world.mark().as_bytes()).is_empty());
     let log = world.log();
     let result = log.last().unwrap();
-    // The end of its input leaves a server nothing to complain of, and its conversations without a user.
+    // At the end of its input, a server exits with 0, and the conversations' runs end as after SIGTERM.
     let logged = if code == 0 { 143 } else { code };
     assert_eq!((&result["type"], &result["data"]["exit_code"]), (&json!("result"), &json!(logged)));
 }

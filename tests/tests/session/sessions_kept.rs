@@ -96,7 +96,7 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
         "{shown}"
     );
     assert_eq!(rows(&world, &[]).iter().filter(|row| row["imported"] == true).count(), 1);
-    // It is not the last of its project before it has gone on.
+    // An imported session does not count as the project's last one before it was continued.
     let goes_on = |flags: &[&str]| Finished::of(&mut world.exec(&model_of([done()]), flags)).expect(0).stdout;
     assert!(!goes_on(&["-c"]).contains("which was imported"));
     let server = model_of([done()]);
@@ -144,7 +144,7 @@ fn an_export_without_redaction_keeps_every_byte() {
     let exported = run(&world, &["export", name, "--no-redact"]).expect(0).stdout;
     let log = fs::read_to_string(sessions(&world).join(format!("{name}.jsonl"))).unwrap();
     assert_eq!(exported.split_once('\n').unwrap().1, log);
-    // And a log that was changed is not exported.
+    // A changed log is not exported.
     fs::write(sessions(&world).join(format!("{name}.jsonl")), log.replacen("do it", "do that", 1)).unwrap();
     let refused = run(&world, &["export", name]).expect(2);
     assert!(
@@ -183,7 +183,7 @@ fn an_import_that_is_not_as_it_was_exported_leaves_nothing() {
         assert!(!refused.stderr.contains('\u{1b}') && refused.stdout.is_empty(), "{what}");
         assert_eq!(names(&world), [name.as_str()], "{what}");
     }
-    // The directory of the logs is a link: nothing is written to where it leads.
+    // If the directory of the logs is a link, nothing is written to its target.
     fs::write(&file, &whole).unwrap();
     let elsewhere = world.root().join("elsewhere");
     fs::rename(sessions(&world), &elsewhere).unwrap();
@@ -410,7 +410,7 @@ fn an_import_goes_on_in_its_own_project_only_if_somebody_says_so() {
             && refused.contains("hint: choose the project with bailiwick resume -C DIR"),
         "{refused}"
     );
-    // Where somebody named it, or the session is our own, it comes to the terminal that is missing.
+    // If the user named the project, or the session is not imported, the only error is the missing terminal.
     let own = names(&world).into_iter().find(|name| name != imported.trim()).unwrap();
     for (name, flags) in [(imported.trim(), &["-C", project.to_str().unwrap()][..]), (&own, &[])] {
         let refused = Finished::of(&mut resume(name, flags)).expect(2).stderr;

@@ -198,7 +198,7 @@ fn a_server_ends_with_its_code_and_its_conversation_with_a_result() {
         command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
-        // Fewer bytes than a pipe holds.
+        // The pipe has room for all of this, so the write does not block.
         writeln!(input, "{hello}\n{open}").unwrap();
         let groups = shot.hit(&world, child.id());
         let ended = child.wait_with_output().unwrap();
@@ -242,7 +242,7 @@ fn a_sandboxed_command_ends_with_the_code_of_the_signal() {
         assert_eq!(run.code, shot.code(), "{shot_text}: {} {}", run.stdout, run.stderr);
         assert!(!run.stderr.contains("bailiwick: "), "{shot_text}: {}", run.stderr);
         nothing_is_left(&world, &groups, &shot_text);
-        // Where the locks of temps lie: there was something to leave.
+        // Returns true if there was something to leave behind: the directory of the temp directories' locks exists.
         world.own().join("state/temps").is_dir()
     });
 }
@@ -261,10 +261,10 @@ fn what_looks_at_this_machine_ends_with_the_code_of_the_signal() {
             let groups = shot.hit(&world, child.id());
             let run = end(child);
             let shot_text = format!("{command:?} {shot:?}");
-            // It may have come to its end before.
+            // The program may have ended before the signal.
             assert!([shot.code(), 0].contains(&run.code), "{shot_text}: {} {}", run.stdout, run.stderr);
             nothing_is_left(&world, &groups, &shot_text);
-            // The place of private temps stays, as after every run.
+            // The parent of private temp directories stays, as after every run.
             let place = temp.join(format!("bailiwick-{}", world.user().uid()));
             let within =
                 |path: &Path| fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());

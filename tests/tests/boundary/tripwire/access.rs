@@ -144,7 +144,7 @@ fn what_root_puts_back_in_another_users_project_belongs_to_that_user() {
             let meta = meta.unwrap_or_else(|error| panic!("{tier}: {name}: {error}: {}", done.stderr));
             assert_eq!((meta.uid(), meta.gid()), (PLAIN_USER, PLAIN_USER), "{tier}: {name}: {}", done.stderr);
         }
-        // The owner may clean up.
+        // Gives the project back to root, so that the test can remove it.
         chown(world.project(), Some(0), Some(0)).unwrap();
     }
 }

@@ -102,7 +102,7 @@ fn nothing_that_an_agent_planted_is_run_by_a_persons_git() {
             let seen = shell(&world, PERSON);
             assert!(!is_marked(&world), "{name}, {tier}: {}\n{}\n{told}", done.stdout, seen.stderr);
             assert!(is_known(tier, &done, &told), "{name}, {tier}: {}", done.stdout);
-            // What was removed and cannot be made anew was the agent's to remove: objects and branches.
+            // Removed objects and branches cannot be restored. An agent may remove them.
             if tier == Tier::Full && attack_command.starts_with("rm -rf .git;") {
                 continue;
             }

@@ -61,7 +61,7 @@ fn settings_of_editors_shells_and_agents_stay_what_they_were() {
 
             let existing = repository(user);
             for file in NAMES {
-                // Our own is read, and has to be one.
+                // Bailiwick's own settings file is parsed, so it must be valid.
                 let path = existing.file(file, format!("# the user's {file}\n"));
                 fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
             }

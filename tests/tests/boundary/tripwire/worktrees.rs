@@ -82,7 +82,7 @@ fn modules_and_worktrees_that_were_there_before_work_on() {
         assert_eq!(told["is_error"] == true, tier == Tier::Full, "{tier} {user:?}: {told}");
         let grant = ["--write", ".git/modules/lib/config"];
         if tier == Tier::Full {
-            // It writes the module's configuration whether anything changes there or not.
+            // `git submodule update` writes the module's configuration even if nothing changes.
             assert!(told.to_string().contains(&grant.join(" ")), "{told}");
         }
         let (_, told) = attack_with(&world, tier, &grant, update);

@@ -133,7 +133,7 @@ fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
     assert_eq!(containers(), 4, "they outlive it");
     let server = model(Duration::from_millis(100));
     let mut second = start(in_containers(&world, &server, &tasks, &["--jobs", "2"]));
-    // Relays are killed meanwhile: their runs are begun again.
+    // The test kills relays meanwhile. Their runs are started again.
     let mut killed = 0;
     while second.try_wait().unwrap().is_none() {
         thread::sleep(Duration::from_millis(20));
@@ -189,7 +189,7 @@ fn a_batch_waits_for_an_engine_that_ends_and_blames_no_task() {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
     let said = |words: &str| fs::read_to_string(&told).unwrap().matches(words).count();
     let away = world.root().join("engine/away");
-    // One loss more than a task may have crashes.
+    // That is one more loss of the engine than the number of crashes that a task may have.
     for loss in 1..=4 {
         wait_until("a container runs", || !clients(pid(&child)).is_empty());
         fs::write(&away, "").unwrap();
@@ -216,7 +216,7 @@ fn a_batch_that_waits_for_its_engine_ends_by_a_signal() {
     wait_until("no run is left", || clients(pid(&child)).is_empty());
     kill(pid(&child), Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    // The next one finds the container.
+    // The next batch finds the container.
     fs::remove_file(world.root().join("engine/away")).unwrap();
     let server = model(Duration::ZERO);
     Finished::of(&mut in_containers(&world, &server, &tasks, &[])).expect(0);

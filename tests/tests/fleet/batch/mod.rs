@@ -133,7 +133,7 @@ fn twenty_tasks_outlive_kills_of_the_batch_and_of_single_runs() {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
         let end = Instant::now() + Duration::from_millis(400 + random.below(2500));
         let mut ended = None;
-        // The last ones are left alone, or no run would ever end.
+        // The last batches are not killed, because otherwise none would ever end.
         let kills = batches + runs < 24;
         while ended.is_none() && (Instant::now() < end || !kills) {
             thread::sleep(Duration::from_millis(50 + random.below(100)));
@@ -150,7 +150,7 @@ fn twenty_tasks_outlive_kills_of_the_batch_and_of_single_runs() {
                 break;
             }
             let told = fs::read_to_string(world.root().join("stderr")).unwrap();
-            // A child of the one before that was killed had not executed yet, and has its lock open.
+            // A child of the previous, killed batch had not executed a program yet, and still has the lock file open.
             if status.code() == Some(2) && told.contains("another batch") {
                 continue;
             }
@@ -336,7 +336,7 @@ fn scheduling_takes_little_time_and_little_memory() {
     let overhead = 1.0 - ideal.as_secs_f64() / elapsed.as_secs_f64();
     eprintln!("{count} tasks in {elapsed:.1?}: overhead {:.1} %, {most} KiB", overhead * 100.0);
     assert!(most < 100 << 10, "{most} KiB");
-    // A few tasks do not end at the same time, and the start is no scheduling.
+    // A few tasks do not end at the same time, and their start is not a part of the scheduling.
     assert!(count < 200 || overhead <= 0.05, "{overhead}");
 }
 

@@ -79,10 +79,10 @@ fn slow_dead_and_flooding_clients_do_not_hold_the_others() {
     let mut relay = Relay::start(&world, &flags);
     let [bad, good] = [relay.client(), relay.client()]
         .map(|(_, base_url)| PathBuf::from(base_url.strip_prefix("unix:").unwrap()));
-    // One that reads nothing of a large reply.
+    // This client reads nothing of a large reply.
     let mut deaf = sent(&bad, &usual().to_string());
     read_until(&mut deaf, &["200 OK"]);
-    // Some that send a byte and then no more.
+    // These clients send one byte of a body, and then nothing.
     let slow: Vec<_> = (0..8)
         .map(|_| {
             let mut stream = UnixStream::connect(&bad).unwrap();
@@ -90,7 +90,7 @@ fn slow_dead_and_flooding_clients_do_not_hold_the_others() {
             stream
         })
         .collect();
-    // And a flood; what the queue does not take is refused by the kernel.
+    // These clients flood the socket. The kernel refuses connections for which the queue has no room.
     let flood: Vec<_> = (0..200).map_while(|_| connect_at_once(&bad)).collect();
     assert!(flood.len() >= 20, "{}", flood.len());
     let began = Instant::now();

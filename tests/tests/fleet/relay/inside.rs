@@ -51,7 +51,7 @@ fn a_session_does_not_begin_where_an_agent_could_reach_the_relay() {
     let mut relay = Relay::start(&world, &["--listen", &listen, "--client", "a", "--base-url", &address]);
     let (_, base_url) = relay.client();
     refused(&base_url, &[], "where an agent can write");
-    // A link in the project leads wherever an agent wants it to.
+    // A link in the project is refused, because an agent can change its target.
     drop(relay);
     let (relay, socket) = Relay::of_one(&world, &server, &[]);
     let run = world.home().join("run").display().to_string();
@@ -63,7 +63,7 @@ fn a_session_does_not_begin_where_an_agent_could_reach_the_relay() {
     refused("unix:relay.sock", &[], "no relay at");
     refused(&format!("unix:{}", world.root().join("own").display()), &[], "there is no socket");
     drop(relay);
-    // Killed, it has left its socket behind.
+    // The killed relay has left its socket behind.
     assert!(socket.exists());
     refused(&unix(&socket), &[], "Connection refused");
     assert!(server.requests().is_empty());

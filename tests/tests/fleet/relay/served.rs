@@ -171,7 +171,7 @@ fn requests_that_were_changed_by_chance_arrive_whole_or_not_at_all() {
             }
         }
         let mut stream = UnixStream::connect(&socket).unwrap();
-        // What lacks its end is waited for; nobody here does.
+        // The relay waits for the rest of an incomplete request. This client does not wait.
         stream.set_read_timeout(Some(std::time::Duration::from_millis(400))).unwrap();
         let _ = stream.write_all(&bytes);
         reply(stream).0 != 0

@@ -121,7 +121,7 @@ fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
         let (code, seen) = terminal.end();
         assert_eq!(code, 7, "{seen}");
         let own = match tier {
-            // It has a name in the tree of its own, so that programs which ask for one work.
+            // The full tier has a separate `/dev`, in which the terminal has a name for programs that need one.
             Tier::Full => "/dev/console\r\n",
             Tier::Floor | Tier::FloorUnmediated => "/dev/pts/",
         };
@@ -379,7 +379,7 @@ fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
         let argument = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let is_command = |pid: &u32| {
             let line = argument(*pid);
-            // Neither ours nor the broker's, which both have it among their arguments.
+            // Excludes Bailiwick and the broker, because both have the script among their arguments.
             line.windows(8).any(|part| part == b"prctl(1,")
                 && !line.windows(6).any(|part| part == b"\0bash\0")
         };

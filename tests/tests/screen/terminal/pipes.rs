@@ -76,7 +76,7 @@ fn interrupt(tier: Tier, moment: Duration) {
     let mut terminal =
         Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; echo deaf >&2; cat; }"));
     terminal.until("ready");
-    // The other end of the pipe has to have done that, too.
+    // The program at the other end of the pipe must ignore the signal by now, too.
     terminal.until("deaf");
     // A fixed time and no event, since the moment is what is tested.
     thread::sleep(moment);
@@ -108,7 +108,7 @@ fn the_users_terminal_follows_the_modes_of_a_command_in_front_of_a_pipe() {
         let world = World::new(User::Myself);
         let mut terminal = Terminal::run(pipeline(&world, tier, script, "| cat"));
         wait_until("raw", || terminal.is_raw());
-        // The filter's own lines: they begin at the left edge.
+        // The lines that `cat` writes begin in the first column.
         terminal.until("one\r\ntwo\r\n");
         terminal.types("k");
         terminal.until("a\nb");

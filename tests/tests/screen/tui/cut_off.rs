@@ -37,7 +37,7 @@ fn an_executor_beside_the_first_agent_that_was_killed_is_told_of_and_its_plan_go
     ui.press_until_so("y", "the approval", |screen| !screen.contains("Execute this plan?"));
     wait_until("the second step has begun", || world.project().join("began").exists());
     kill(Pid::from_raw(i32::try_from(ui.pid()).unwrap()), Signal::SIGKILL).unwrap();
-    // The modes of its terminal stay as it had them.
+    // The killed UI could not restore the modes of its terminal.
     drop(ui);
     wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
     // The session goes on, and says how the plan does.
@@ -59,7 +59,7 @@ fn an_executor_beside_the_first_agent_that_was_killed_is_told_of_and_its_plan_go
     let ended: Vec<(&Value, &Value)> = ended.map(|data| (&data["agent"], &data["status"])).collect();
     let interrupted = json!("interrupted");
     assert_eq!(ended, [(&json!("1.1.1"), &interrupted), (&json!("1.1"), &interrupted)]);
-    // No second time: it was closed.
+    // The notice is not repeated, because the plan's end was logged.
     run(&["exec", "--mode", "auto", "-c", "go on"], &model_of([done()])).expect(0);
     let again = world.log().iter().filter(|event| event["data"]["message"] == **told).count();
     assert_eq!(again, 1);

@@ -91,7 +91,7 @@ fn a_day_at_one_terminal() {
     ui.until("the end of the sub-agent", |screen| {
         screen.contains("✗ 1.2 ") && screen.contains("interrupted")
     });
-    // What is written elsewhere is the message.
+    // The text that the editor returns becomes the message.
     ui.types("half");
     ui.until_shown("half");
     ui.types("\x07");

@@ -302,7 +302,7 @@ fn an_error_and_a_denial_are_told_once() {
     ui.until_shown("Blocked by");
     ui.press_until_so("n", "the card is gone", |screen| !screen.contains("Blocked by"));
     ui.until_shown("Done.");
-    // The model's own sentence would be a second one.
+    // The text for the model about the access is not shown to the person as well.
     assert!(sent(&model, 1).contains("Your rights:"));
     let screen = ui.screen();
     assert!(
@@ -361,7 +361,7 @@ fn a_projects_settings_are_trusted_by_an_answer_to_the_question_alone() {
     let command = world.ui(&server, &[]);
     let name = outside.display().to_string();
     let begun = |screen: &str| screen.contains("net off");
-    // What was typed before the question stood there, and a no: not trusted, and said so.
+    // A key from before the question has no effect. After a `no`, the settings are not trusted, and a message says so.
     let mut ui = Ui::start_with_keys(&command, (200, 24), "y\r");
     ui.until_shown("Trust these settings? [y/N]");
     assert!(ui.screen().contains(&name), "{}", ui.screen());
@@ -371,7 +371,7 @@ fn a_projects_settings_are_trusted_by_an_answer_to_the_question_alone() {
     ui.until_shown("is not trusted, so these settings");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
-    // A yes holds, for this session and the next one.
+    // A `yes` is valid for this session and the next one.
     let mut ui = Ui::start(&command, (200, 24));
     ui.until_shown("Trust these settings? [y/N]");
     ui.types("y\r");

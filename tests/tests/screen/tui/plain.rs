@@ -26,7 +26,7 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     ui.types("write it\r");
     ui.until_shown("Approval 1 waits for you.");
     assert!(ui.screen().contains("│ one\\u{1b}[2J"), "{}", ui.screen());
-    // Neither an empty line nor a letter answers; what was typed before the question was there is nothing at all.
+    // Neither an empty line nor a single letter is an answer. Lines from before the question are ignored.
     for (line, refusals) in [("\r", 1), ("y\r", 2)] {
         ui.press_until_so(line, "a refusal", |screen| {
             screen.matches("That is not an answer.").count() >= refusals
@@ -130,7 +130,7 @@ fn what_was_typed_before_a_question_answers_nothing_and_ctrl_c_stops_the_turn() 
         (world(), model_of([slow, write("x\n"), done(), shell("echo started; sleep 1000"), done()]));
     let mut ui = Ui::start(&world.ui(&server, &["--plain", "go on now"]), (100, 60));
     ui.until_shown("→");
-    // Without its end it is in the kernel's hands until the question throws it away.
+    // Without a line end, the kernel keeps the word until the question discards it.
     ui.types("yes");
     world.file("go", "");
     ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));

@@ -50,7 +50,7 @@ fn an_escape_byte_alone_is_settled_by_time() {
         ui.types("\x1b");
         ui.until("NORMAL after Esc", |screen| screen.contains("NORMAL") && !screen.contains("INSERT"));
         thread::sleep(APART);
-        // It was a key of its own: these are no rest of it.
+        // The escape was a key by itself, so the next keys are not the rest of a sequence.
         ui.types("i");
         ui.until_shown("INSERT");
         ui.types("[D");

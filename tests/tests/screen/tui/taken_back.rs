@@ -15,7 +15,7 @@ fn a_file_that_was_taken_back_is_not_listed_as_changed_when_the_session_goes_on(
     ui.until_shown("2 files · ");
     ui.types(":revert one.txt\r");
     ui.until_shown("y restore");
-    // Pressed again and again it would be a text.
+    // The key is pressed only once, because a second one would be text in the prompt.
     ui.types("y");
     ui.until("one file", |screen| screen.contains("1 file · "));
     ui.types(":q\r");

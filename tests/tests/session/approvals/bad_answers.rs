@@ -111,7 +111,7 @@ async fn an_answer_that_does_not_fit_denies() {
 async fn an_answer_that_nothing_waits_for_is_ignored() {
     for (kind, reply) in kinds() {
         let mut front = FrontEnd::open_with(asks(tier::all()[0]), [reply, done()]);
-        // Before anything is asked; twice.
+        // Two answers arrive before anything is asked.
         let early = ApprovalAnswer::Exec(ExecCommandApprovalResponse {
             decision: ReviewDecision::Approved,
             digest: None,
@@ -121,7 +121,7 @@ async fn an_answer_that_nothing_waits_for_is_ignored() {
         front.prompt("go").await;
         let (id, request) = front.asked().await;
         let approved = fitting(&request, ReviewDecision::Approved);
-        // Numbers that were never given, and one of another conversation that names nothing here.
+        // These ids were never used, and the last one is of another conversation.
         for wrong in [0, 2, 99, u64::MAX] {
             answer(&front, ApprovalId(wrong), approved.clone()).await;
         }

@@ -64,7 +64,7 @@ async fn a_command_that_reads_gets_the_network_and_no_right_to_write() {
             "exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached; echo x > a.txt; chmod 777 a.txt; true"
         );
         let call = json!({"command": text, "access": "read", "network": true});
-        // With the network on already, and to this machine, the declaration still asks.
+        // The call declares that it needs the network. It needs an approval even though the network is on.
         let beginning = Beginning { net: Network::On, ..asks(tier) };
         let mut front = FrontEnd::open_with(beginning, [calls(&[("shell_exec", call)]), done()]);
         front.prompt("go").await;

@@ -87,7 +87,7 @@ async fn an_approved_call_of_an_external_tool_is_served_to_its_end() {
     assert!(server.served.lock().unwrap().is_empty(), "nothing is served before the answer");
     let ServerRequest::ExternalToolApproval(params) = &request else { panic!("{request:?}") };
     assert_eq!((&*params.server, &*params.tool, &*params.json), ("docs", "search", r#"{"q":"x"}"#));
-    // The way of a front end on the other side of `serve`: the request as JSON-RPC, and what comes back for it.
+    // Sends the request and the answer as JSON-RPC, as for a front end of `serve`.
     let line = rpc::request(&RequestId::from("1"), &request).unwrap();
     let sent: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(sent["method"], "externalToolApproval");

@@ -277,7 +277,7 @@ async fn all_changes_of_a_reply_are_approved_as_one_and_each_is_compared_first()
         let ServerRequest::ApplyPatchApproval(params) = &request else { panic!("{request:?}") };
         assert_eq!((params.file_changes.0.len(), params.with.len(), params.more), (3, 2, 0), "{tier}");
         assert!(!front.world.project().join("b.txt").exists(), "{tier}");
-        // Somebody else was faster with one of them.
+        // Another process writes one of the files first.
         front.world.file("c.txt", "theirs\n");
         answer(&front, id, fitting(&request, ReviewDecision::Approved)).await;
         front.until("result").await;

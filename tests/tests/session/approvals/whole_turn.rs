@@ -161,7 +161,7 @@ async fn the_users_mode_ends_the_access_during_the_turn() {
         allow(&mut front).await;
         front.until("it-runs").await;
         act(&front, AgentAction::SetMode { mode: ApprovalMode::Ask }).await;
-        // The same turn asks again: what ran was ended with the worker.
+        // The same turn asks again. The running command was ended with the worker.
         let request = decide(&mut front, ReviewDecision::DENIED).await;
         assert!(matches!(request, ServerRequest::ExecCommandApproval(_)), "{tier}: {request:?}");
         assert!(request.turn().is_some(), "{tier}: a yes may be said again");
