@@ -9,11 +9,11 @@ use protocol::approval::{FileChange, FileChanges, HunkRange};
 use crate::hunks::hunks;
 use crate::part::PatchHunks;
 
-/// The time limit for the comparison of lines. After it, everything between the equal beginning and end counts as
-/// replaced.
+/// Time limit for the comparison of two texts. After it, everything between their equal beginning and equal end counts
+/// as replaced.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Returns the change of each file for display, and its hunks if a part of the change can be approved.
+/// Returns the change and the hunks of each file; no hunks if only the whole change can be approved.
 pub(super) fn file_changes(patch: &Patch) -> (FileChanges, Option<PatchHunks>) {
     let mut changes = FileChanges::default();
     let mut hunks = Vec::new();
@@ -44,7 +44,7 @@ fn content(state: &FileState) -> String {
     readable(&state.bytes)
 }
 
-/// Converts bytes to text; bytes that are not UTF-8 become `\xNN`.
+/// Converts bytes to text. Each byte that is not UTF-8 becomes `\xNN`.
 fn readable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -1,5 +1,4 @@
-//! The exact action of a tool call, prepared for an approval: checked against the call, hashed, and converted for
-//! display.
+//! Exact action of a tool call, prepared for an approval: compared with the call, hashed, converted for display.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use super::diff::file_changes;
 use crate::judgement::{Place, StandingRights, plain};
 use crate::part::PatchHunks;
 
-/// Mode bits for execution, which a diff does not show.
+/// Permission bits for execution, which a diff does not show.
 const EXECUTABLE: u32 = 0o111;
 
 /// Exact action of a tool call (a change of files, or a command), with its digest and its form for display.
@@ -25,9 +24,9 @@ pub struct Proposal {
     pub digest: String,
     /// Change of each file for display; empty for a command.
     pub changes: FileChanges,
-    /// The paths that must be writable for the action.
+    /// Paths that must be writable for the action.
     pub places: Vec<Place>,
-    /// Hunks of the change, if a part of it can be approved.
+    /// Hunks of the change; `None` if only the whole change can be approved.
     pub(super) hunks: Option<PatchHunks>,
 }
 
@@ -35,10 +34,10 @@ pub struct Proposal {
 pub enum ProposalError {
     #[error("the prepared change cannot be shown: {0}")]
     Effect(#[from] EffectError),
-    /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
+    /// The prepared change differs from the tool call: the worker that prepared it is faulty or compromised.
     #[error("the prepared change does not match the call: {0}")]
     Misfit(&'static str),
-    /// The working directory contains `..`, which may lead elsewhere through links.
+    /// The working directory contains `..`, which leads to another directory if a link comes before it.
     #[error("the working directory {0} has `..` in it; name the directory without `..`")]
     Unplain(WirePath),
 }
@@ -46,7 +45,8 @@ pub enum ProposalError {
 impl Proposal {
     /// Returns the proposal of a change of files that a worker prepared. Fails if the change differs from the call.
     ///
-    /// `place` returns the path that must be writable for a file. The comparison takes up to two seconds per file.
+    /// `place` returns the path to make writable for a file, if any. Comparing the texts takes up to two seconds per
+    /// file.
     pub fn of_patch(
         call: &ToolCall,
         effect: Effect,
@@ -81,7 +81,7 @@ impl Proposal {
     }
 }
 
-/// Fails if a prepared change differs from its call, as a compromised worker could make it.
+/// Fails if a prepared change differs from its call. A compromised worker can prepare any change.
 fn check(call: &ToolCall, patch: &Patch) -> Result<(), ProposalError> {
     let misfit = |why| Err(ProposalError::Misfit(why));
     let [FileEffect { path, old, new: Some(new), .. }] = patch.files.as_slice() else {

@@ -1,4 +1,4 @@
-//! Form that an MCP server asks a person to fill in, and the check of the answer.
+//! Forms that an MCP server asks a person to fill in, and the check of the answer.
 
 use ipc::form::FormField;
 use ipc::id::{AgentId, CallId, ConversationId};
@@ -14,24 +14,23 @@ use super::{JudgedAnswer, Question};
 pub struct FormSubject {
     pub server: String,
     pub tool: String,
-    /// The access of the server; `None` if it is not confined.
+    /// Access of the server; `None` if the server is not confined.
     pub access: Option<ServerAccess>,
     pub message: String,
     pub fields: Vec<FormField>,
-    /// Number of the question, never used again in this session.
+    /// Number of the form, which no other form of this session has.
     pub question: u64,
 }
 
-/// Outcome of a valid answer to a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormRuling {
-    /// The values go to the server, as a JSON object.
+    /// The person filled in the form. The field has the values as a JSON object, which the server receives.
     Sent(String),
-    /// The person declined, and the server is informed. The message is for the model.
+    /// The person declined, and the server is informed. The field is a message for the model, if the person wrote one.
     Declined(Option<String>),
-    /// Nobody answered, and the server is informed.
+    /// No answer was given, and the server is informed.
     Cancelled,
-    /// The same, and the turn ends.
+    /// As `Cancelled`, and the turn ends.
     Aborted,
 }
 
@@ -51,7 +50,6 @@ impl FormSubject {
 }
 
 impl Question<'_> {
-    /// Returns the request for a form.
     pub fn about_form(self, subject: FormSubject) -> ServerRequest {
         let digest = subject.digest(self.conversation, self.agent, self.call);
         let timeout_ms = self.timeout_ms();
@@ -73,8 +71,8 @@ impl Question<'_> {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the form with this digest. The error has the reason why the answer is invalid; nothing
-    /// is sent then.
+    /// Checks the answer against the form, whose digest is `digest`. The error has the reason why the answer is
+    /// invalid; nothing is sent to the server then.
     pub fn judge_form(self, digest: &str, fields: &[FormField]) -> Result<FormRuling, String> {
         if self.kind != AskKind::Form {
             return Err("the answer belongs to another kind of request".to_owned());

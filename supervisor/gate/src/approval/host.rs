@@ -1,4 +1,4 @@
-//! The question about a host that is not on the list, and the check of its answer.
+//! Requests about a host that is not on the list of allowed hosts, and the check of the answer.
 
 use ipc::id::{AgentId, ConversationId, Generation};
 use ipc::rights::{Grant, HostRule};
@@ -8,36 +8,34 @@ use sha2::{Digest, Sha256};
 
 use super::{JudgedAnswer, Question};
 
-/// Maximum number of characters of a program's name.
+/// Maximum number of characters of the program's name in a request.
 const LONGEST: usize = 64;
 
-/// A host about which the person is asked while connections to it wait.
+/// Host that a command tries to connect to and that is not allowed yet. The connections wait for the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSubject {
     pub host: HostRule,
-    /// The name that the connecting process claims.
+    /// Name of the connecting program, as its process claims.
     pub program: String,
-    /// The command, as the agent wrote it.
     pub command: String,
-    /// The worker whose gateway asks, with the question's number.
+    /// Worker whose gateway asks. The gateway numbers its questions.
     pub generation: Generation,
     pub question: u64,
 }
 
-/// Outcome of a valid answer about a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostRuling {
-    /// The command may connect to the host until it ends.
+    /// The command may connect to the host as long as the command runs.
     Once,
-    /// The same, and the host joins the list of the session.
+    /// As `Once`, and the host joins the session's list of allowed hosts.
     Session,
     Denied(Option<String>),
-    /// The connections end, and so does the turn.
+    /// The connections are refused, and the turn ends.
     Aborted,
 }
 
 impl HostSubject {
-    /// Returns the digest that identifies the question in a request and its answer.
+    /// Returns the digest that identifies the host and the question in a request and its answer.
     pub fn digest(&self, conversation: &ConversationId, agent: &AgentId) -> String {
         let Self { host, generation, question, .. } = self;
         let mut hash = Sha256::new();
@@ -52,7 +50,6 @@ impl HostSubject {
 }
 
 impl Question<'_> {
-    /// Returns the request about a host.
     pub fn about_host(self, subject: &HostSubject, grant: Grant) -> ServerRequest {
         ServerRequest::HostApproval(HostApprovalParams {
             conversation_id: self.conversation.clone(),
@@ -71,8 +68,8 @@ impl Question<'_> {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the question with this digest. The error has the reason why the answer is invalid; it
-    /// counts as a no then.
+    /// Checks the answer against the question, whose digest is `digest`. The error has the reason why the answer is
+    /// invalid; the connections are refused then.
     pub fn judge_host(self, digest: &str) -> Result<HostRuling, String> {
         if self.kind != AskKind::Host {
             return Err("the answer belongs to another kind of request".to_owned());

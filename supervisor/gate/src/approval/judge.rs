@@ -1,4 +1,4 @@
-//! Check of answers to approval requests: an answer counts only if it matches the exact request.
+//! Checks of answers to approval requests: an answer counts only if it matches the exact request.
 
 use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
 
@@ -7,28 +7,26 @@ use crate::judgement::{Ask, StandingRights};
 
 #[derive(Clone, Debug)]
 pub struct JudgedAnswer {
-    /// Kind of request that the answer is for.
     pub kind: AskKind,
     pub decision: ReviewDecision,
-    /// Digest of the approved action, if the front end repeats it.
+    /// Digest of the approved action; `None` if the front end does not repeat it.
     pub digest: Option<String>,
 }
 
-/// Outcome of a valid answer.
 #[derive(Clone, Debug)]
 pub enum Ruling {
     Approved(Option<Scope>),
     /// Carry out the action with this access, which lasts for the rest of the turn.
     ForTurn(TurnAccess),
-    /// Carry out the part of the action instead of the whole.
+    /// Carry out this part of the action and leave the rest.
     InPart(Box<SubjectPart>),
-    /// Do not carry out the action; the message is for the model.
+    /// Do not carry out the action. The field is a message for the model, if the person wrote one.
     Denied(Option<String>),
     Aborted,
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the request. `turn` is the access for a yes to the whole turn, if it is offered. The
+    /// Checks the answer. `turn` is the access for the rest of the turn; `None` if the request does not offer it. The
     /// error has the reason why the answer is invalid; the call is denied then.
     pub fn judge(
         self,

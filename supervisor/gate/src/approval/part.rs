@@ -1,4 +1,4 @@
-//! Answer to a change of files that approves a part of it: the effect of the part, and the words about it for the model.
+//! Answers that approve a part of a change of files: the effect of the part, and the text about it for the model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::{Proposal, Subject, effect_digest};
 use crate::hunks::hunks;
 use crate::part::{NoPart, PatchHunks};
 
-/// Most bytes of differences that the model is told.
+/// Maximum size in bytes of each difference in the text for the model.
 const MOST_TOLD: usize = 4096;
 
 /// Time limit for comparing an edited text with the one that the model wanted.
@@ -22,23 +22,22 @@ const TIME: Duration = Duration::from_millis(200);
 /// Approved part of a change of files.
 #[derive(Clone, Debug)]
 pub struct SubjectPart {
-    /// The part of each call's change, in the order of the subject; `None` where nothing of it is approved.
+    /// Part of each call's change, in the order of the request; `None` if nothing of the change is approved.
     pub calls: Vec<Option<CallPart>>,
-    /// Summary for the log.
+    /// Summary for the session log.
     pub applied: AppliedPart,
 }
 
-/// Approved part of the change of one call.
 #[derive(Clone, Debug)]
 pub struct CallPart {
     pub effect: Arc<Effect>,
     pub applied: AppliedPart,
-    /// The omitted or edited parts, for the model; `None` if the whole change is approved.
+    /// Text for the model about omitted and edited parts; `None` if the whole change is approved.
     pub told: Option<String>,
 }
 
 impl Proposal {
-    /// Returns the proposal with another effect in place of its own.
+    /// Returns the proposal with the approved part as its effect.
     #[must_use]
     pub fn with_part(self, part: &CallPart) -> Self {
         Self { effect: Arc::clone(&part.effect), digest: part.applied.effect.clone(), hunks: None, ..self }
@@ -53,7 +52,7 @@ impl Proposal {
 }
 
 impl Subject {
-    /// Returns the texts of the changed files if a part of the change can be approved.
+    /// Returns the old and new texts of the changed files; `None` if only the whole change can be approved.
     pub(super) fn texts(&self) -> Option<ChangedTexts> {
         let mut texts = ChangedTexts::new();
         for proposal in self.proposals()? {
@@ -63,8 +62,8 @@ impl Subject {
         Some(texts)
     }
 
-    /// Returns the part that an answer approves. `digest` is the one of the whole change in the answer. An error
-    /// contains the reason that the answer is invalid.
+    /// Returns the part that an answer approves. `digest` is the digest of the whole change, which the answer has to
+    /// repeat. The error has the reason why the answer is invalid.
     pub(super) fn part(&self, part: &ChangePart, digest: Option<&str>) -> Result<SubjectPart, String> {
         let whole = self.digest();
         if digest != Some(&*whole) {
@@ -92,7 +91,7 @@ impl Subject {
         if parts.len() == calls.len() && parts.iter().all(|part| part.told.is_none()) {
             return Err(NoPart::Whole.to_string());
         }
-        // After the selection: the reasons above say more.
+        // Comes last, since the errors above say more.
         let shown = FileChanges(proposals.iter().flat_map(|one| one.changes.0.clone()).collect());
         if ChangePart::of(&whole, &shown, part.files.clone()).as_ref() != Some(part) {
             return Err("the answer belongs to another part of the change: its digest differs".to_owned());
@@ -137,7 +136,7 @@ fn call_part(
     Ok(Some(CallPart { effect, applied, told }))
 }
 
-/// Returns the digest of the effects of a part: its own for one effect, and that of all digests for several.
+/// Returns the digest of the effects of a part: that of a single effect, or the SHA-256 of the digests of several.
 fn effects_digest(parts: &[&CallPart]) -> String {
     match parts {
         [one] => one.applied.effect.clone(),
@@ -169,7 +168,7 @@ fn applied(shown: &FileChanges, selected: &[FilePart], effect: String) -> Applie
     applied
 }
 
-/// Returns the words for the model about a part of its change.
+/// Returns the text for the model about the parts of its change that were omitted or edited.
 fn in_words(change: &Patch, shown: &FileChanges, selected: &[FilePart]) -> String {
     let mut words = Vec::new();
     for FileEffect { path, new, .. } in &change.files {
@@ -208,7 +207,7 @@ fn difference(wanted: &[u8], approved: &[u8]) -> String {
     bounded(&String::from_utf8_lossy(&text))
 }
 
-/// Cuts a text at the end of a line.
+/// Cuts a text of more than [`MOST_TOLD`] bytes at the end of a line.
 fn bounded(text: &str) -> String {
     if text.len() <= MOST_TOLD {
         return text.to_owned();
@@ -268,7 +267,7 @@ mod tests {
         FileChanges(proposals.iter().flat_map(|one| one.changes.0.clone()).collect())
     }
 
-    /// The part as a front end that was shown the subject names it.
+    /// Returns the part in the answer of a front end that was shown `subject`.
     fn part(subject: &Subject, files: &[FilePart]) -> ChangePart {
         let digest = String::new();
         ChangePart::of(&subject.digest(), &shown(subject), files.to_vec())

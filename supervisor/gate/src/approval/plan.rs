@@ -1,4 +1,4 @@
-//! A plan that needs an approval: the text of its file, and the exact access of its execution.
+//! Plans that need an approval: the text of the plan file, and the exact access of the execution.
 
 use ipc::codec::{self, CodecError};
 use ipc::path::WirePath;
@@ -18,11 +18,11 @@ pub struct PlanProposal {
     /// SHA-256 of the file's bytes, in hexadecimal.
     pub plan_digest: String,
     pub child: ChildRights,
-    /// The listed servers: the execution may call their tools, independent of its access.
+    /// MCP servers that the plan lists. The execution may call their tools, whatever its own access.
     pub servers: Vec<PlannedServer>,
-    /// The writable directory for the project's caches.
+    /// The project's directory for caches; `None` if the execution may not write it.
     pub caches: Option<WirePath>,
-    /// Missing paths that the plan needs and that will be created.
+    /// Missing paths that the plan needs. They are created before the execution.
     pub to_create: Vec<PlaceToCreate>,
     /// Numbers of the steps that are finished already.
     pub finished: Vec<u32>,
@@ -30,12 +30,12 @@ pub struct PlanProposal {
     pub network_refused: bool,
     /// True if each acceptance command needs a further approval.
     pub confirms_commands: bool,
-    /// SHA-256 of the file's bytes, all access and the tools of the servers, in hexadecimal. An approval repeats it.
+    /// SHA-256 of the file, all access and the servers' tools, in hexadecimal. The answer to the request repeats it.
     pub digest: String,
 }
 
 impl PlanProposal {
-    /// Combines a plan with its access. Fails if the access cannot be encoded for the digest.
+    /// Combines a plan with the access of its execution. Fails if the access cannot be encoded for the digest.
     pub fn new(
         path: WirePath,
         markdown: String,

@@ -1,4 +1,4 @@
-//! Approval request for a person, built from the exact action.
+//! Approval requests for a person, built from the exact action.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ pub struct Question<'a> {
     pub call: CallId,
     pub standing: &'a StandingRights,
     pub timeout: Duration,
-    /// Text of the model before the call.
+    /// Text that the model wrote before the call; `None` if it wrote none.
     pub reason: Option<String>,
-    /// The number of other changes in the same reply that could be shown together with this one.
+    /// Number of other changes in the same reply of the model that could be shown together with this one.
     pub more: usize,
-    /// The access of a yes to the whole turn, if it is offered.
+    /// Access for the rest of the turn; `None` if the request does not offer to approve the whole turn.
     pub turn: Option<TurnAccess>,
-    /// The person's settings file, if it can keep an approval for the project.
+    /// The person's settings file for approvals that last in the project; `None` if none can be kept.
     pub kept_in: Option<&'a WirePath>,
 }
 
@@ -100,7 +100,7 @@ impl Question<'_> {
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { grant_root, more, ..params })
     }
 
-    /// Returns one request for all changes, in the order of their paths.
+    /// Returns one request for the changes of several calls, with the files in the order of their paths.
     fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, SubjectChange)]) -> ServerRequest {
         let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
         let with = all.iter().map(|(call, _)| *call).filter(|call| *call != self.call).collect();
@@ -108,7 +108,7 @@ impl Question<'_> {
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { with, ..params })
     }
 
-    /// Returns the parameters of a request for a change of files that offers nothing more.
+    /// Returns the parameters of a request for a change of files, which offers no directory and no further changes.
     fn files(self, ask: &Ask, subject: &Subject, file_changes: FileChanges) -> ApplyPatchApprovalParams {
         let texts = subject.texts();
         ApplyPatchApprovalParams {
@@ -130,7 +130,6 @@ impl Question<'_> {
         }
     }
 
-    /// Returns the fields that all requests about commands have.
     fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<AskedCommand, CannotAsk> {
         Ok(AskedCommand {
             conversation_id: self.conversation.clone(),
@@ -148,7 +147,7 @@ impl Question<'_> {
         })
     }
 
-    /// Returns the prefixes that the person's settings could keep, with their file.
+    /// Returns the prefixes that the person's settings could keep, and the settings file; `None` if there are none.
     fn in_project(&self, ask: &Ask, exec: &Exec) -> Option<ProjectPrefixes> {
         let file = self.kept_in?.clone();
         let prefixes = offered_in_project(exec, ask, self.standing);
@@ -249,7 +248,7 @@ fn words(exec: &Exec) -> Result<Vec<String>, CannotAsk> {
     exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| CannotAsk::NotText)
 }
 
-/// Returns the prefix of a command that could be approved for the session, and the prefixes of its parts.
+/// Returns the prefix of a whole command, and a prefix for each of its parts, to be approved for the session.
 fn offered(exec: &Exec) -> (Option<Vec<String>>, Vec<Vec<String>>) {
     let Some(text) = script(exec) else { return (None, Vec::new()) };
     (offered_prefix(text), offered_parts(text))

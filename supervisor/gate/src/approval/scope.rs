@@ -1,4 +1,4 @@
-//! Scope of an approval that lasts for the session: the later actions that it covers.
+//! Scopes of approvals that last for the session: the later actions that they cover.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,7 +27,7 @@ const PLAN: &str = "a plan is approved once, never for the session";
 pub enum Scope {
     /// Covered actions run without a request, each in a one-shot worker.
     Remembered(Vec<Covered>),
-    /// The same, also in later sessions of the project.
+    /// As `Remembered`, and the person's settings keep the approval for later sessions of the project.
     Kept {
         setting: KeptSetting,
         covered: Vec<Covered>,
@@ -49,7 +49,7 @@ pub enum Covered {
     Command(Box<Exec>),
     /// Changes of exactly these files.
     Files(BTreeSet<WirePath>),
-    /// Commands all of whose parts begin with `words`, run in the same directory and way as `like`.
+    /// Commands of which each part begins with `words`, in the directory and with the access of `like`.
     Prefix {
         words: Vec<String>,
         like: Box<Exec>,
@@ -61,14 +61,14 @@ pub enum Covered {
         project: WirePath,
     },
     External(ExternalCall),
-    /// Calls of this tool of a confined server, with any arguments.
+    /// Calls of this tool with any arguments. The kernel confines its server.
     Tool(ExternalCall),
     Page(FetchCall),
     Host(Hosts),
 }
 
 impl Scope {
-    /// Returns the scope that a person chose for a request. The error has the reason why it does not fit.
+    /// Returns the scope that the answer to a request chose. The error has the reason why it does not fit.
     pub fn of(
         scope: SessionScope,
         ask: &Ask,
@@ -131,7 +131,7 @@ impl Scope {
     }
 }
 
-/// Returns the permanent access that would have prevented a denial: exactly the one in the request.
+/// Returns the change that makes a grant permanent; `None` if the chosen scope does not fit the grant.
 fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     match scope {
         SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
@@ -145,7 +145,7 @@ fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     }
 }
 
-/// Returns the permanent network access of a grant.
+/// Returns the change that makes the network of a grant permanent.
 fn standing_network(grant: &Grant) -> RightsChange {
     match &grant.net {
         Network::Hosts(hosts) => RightsChange::AddHosts { hosts: hosts.clone(), reach: None },
@@ -153,7 +153,7 @@ fn standing_network(grant: &Grant) -> RightsChange {
     }
 }
 
-/// Returns the writable directory of a grant, if the grant contains nothing else.
+/// Returns the writable directory of a grant; `None` if the grant contains anything else.
 pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
     match grant.write.as_slice() {
         [root] if grant.net.is_off() && grant.sockets.is_empty() => Some(root.clone()),
@@ -161,7 +161,7 @@ pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
     }
 }
 
-/// Returns the socket of a grant, if the grant contains nothing else.
+/// Returns the socket of a grant; `None` if the grant contains anything else.
 fn socket_after_denial(grant: &Grant) -> Option<WirePath> {
     match grant.sockets.as_slice() {
         [socket] if grant.net.is_off() && grant.write.is_empty() => Some(socket.clone()),
@@ -178,7 +178,8 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
     Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
 }
 
-/// Returns a prefix for each listed part of a command. They need not cover the command, which is approved itself.
+/// Returns an approval for each listed prefix of a part of a command. Together the prefixes need not cover the command,
+/// which the answer itself approves.
 fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
     let text = script(exec).ok_or("no command prefix can be approved for this command")?;
     if list.is_empty() {
@@ -205,7 +206,7 @@ fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<C
 }
 
 impl Covered {
-    /// True if this approval covers the action without any other approval.
+    /// True if the action needs no other approval besides this one.
     pub fn covers(&self, subject: &Subject) -> bool {
         match (self, subject) {
             (Self::External(approved), Subject::External(call)) => approved == call,
@@ -239,7 +240,7 @@ impl Covered {
         }
     }
 
-    /// Returns the words of a prefix if the command runs in the same directory and way as the approved one.
+    /// Returns the words of an approved prefix; `None` if the command runs elsewhere or with other access.
     pub fn prefix_for(&self, exec: &Exec) -> Option<&Vec<String>> {
         match self {
             Self::Prefix { words, .. } if self.is_like(exec) => Some(words),
@@ -254,7 +255,7 @@ impl Covered {
         same(exec) == same(like)
     }
 
-    /// Returns the network of the server whose calls are covered.
+    /// Returns the network of the server whose calls are covered; `None` if no calls of a confined server are covered.
     pub fn server_net(&self) -> Option<&Network> {
         match self {
             Self::External(call) | Self::Tool(call) => call.guest.as_ref().map(|guest| &guest.rights.net),
@@ -262,7 +263,7 @@ impl Covered {
         }
     }
 
-    /// True if only paths decide which access a covered action gets.
+    /// True if the approval is for changes of files by a path pattern, which decides alone which paths become writable.
     pub const fn is_of_files(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }
@@ -287,7 +288,7 @@ fn normal(grant: &Grant) -> Grant {
     grant.meet(grant)
 }
 
-/// Description in lists of approvals.
+/// Writes the description for lists of approvals.
 impl fmt::Display for Covered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,10 +1,10 @@
-//! Detection of forms that seem to ask for a secret, which no server may do.
+//! Detects forms that seem to ask for a secret, which no server may do.
 //!
 //! This is a heuristic with a list of words. A server can evade it by other names.
 
 use ipc::form::FormField;
 
-/// Words that mark a name as a secret, as whole words or word ends.
+/// Words that mark a name as a secret if they are a whole word of the name or the end of one.
 const WORDS: &[&str] = &[
     "apikey",
     "auth",
@@ -40,7 +40,7 @@ const WORDS: &[&str] = &[
     "totp",
 ];
 
-/// Parts that mark a name as a secret at any position.
+/// Texts that mark a name as a secret at any position.
 const PARTS: &[&str] = &["apikey", "passphrase", "passwd", "password", "passwort", "privatekey", "secret"];
 
 /// Words for a secret that make a whole sentence suspect.
@@ -67,7 +67,7 @@ const SENTENCES: &[&str] = &[
     "verification code",
 ];
 
-/// Returns the words of a form that seem to ask for a secret.
+/// Returns the words of a form that seem to ask for a secret; `None` if there are none.
 pub fn secret_in(message: &str, fields: &[FormField]) -> Option<String> {
     let in_field = fields.iter().find_map(|field| {
         let is_named = |text: &str| words(text).iter().any(|word| is_secret(word)) || has_sentence(text);
@@ -89,7 +89,7 @@ fn has_sentence(text: &str) -> bool {
         .any(|words| padded.contains(&format!(" {words} ")) || padded.contains(&format!(" {words}s ")))
 }
 
-/// Returns the words of a text in lower case: for `apiKey_2` these are `api`, `key`, `2` and their join `apikey2`.
+/// Returns the words of a text in lower case. For `apiKey_2` these are `api`, `key`, `2` and the joined `apikey2`.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in text.split(|c: char| !is_of_word(c)).filter(|run| !run.is_empty()) {
@@ -107,13 +107,13 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// True for letters, digits, and invisible characters that would split a word.
+/// True for letters and digits, and for invisible characters, which would otherwise split a word.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// Returns the Latin letter that looks like a letter of another script.
+/// Returns the Latin letter that looks like `c`, a letter of another script; `c` itself if there is none.
 const fn plain(c: char) -> char {
     match c {
         'а' | 'α' => 'a',

@@ -17,7 +17,7 @@ pub struct SessionGrants {
     last: GrantId,
 }
 
-/// The covered actions of an approval, and the access of such an action.
+/// Actions that an approval covers, and the access that each of them gets.
 #[derive(Clone, Debug)]
 pub struct SessionApprovals {
     pub covered: Covered,
@@ -31,7 +31,7 @@ struct Remembered {
 }
 
 impl SessionGrants {
-    /// Adds an approval. Returns its entry for lists.
+    /// Adds an approval. Returns its entry for lists of approvals.
     pub fn add(&mut self, approved: SessionApprovals) -> SessionGrant {
         self.last = self.last.next();
         let grant = (!approved.covered.is_of_files()).then(|| approved.grant.clone().into());
@@ -40,7 +40,7 @@ impl SessionGrants {
         listed
     }
 
-    /// Returns an empty list whose ids continue after `last`, because approvals of an earlier run are no longer valid.
+    /// Returns an empty list with ids after `last`: approvals of an earlier run of the session are no longer valid.
     pub fn after(last: GrantId) -> Self {
         Self { remembered: Vec::new(), last }
     }
@@ -51,7 +51,7 @@ impl SessionGrants {
         self.remembered.len() < before
     }
 
-    /// Removes every approval that gives more network access than `bound`, also through a server. Returns their ids.
+    /// Removes every approval that gives more network access than `bound`, also by a server. Returns their ids.
     pub fn revoke_network(&mut self, bound: &Network) -> Vec<GrantId> {
         let gives = |remembered: &Remembered| {
             let SessionApprovals { covered, grant } = &remembered.approved;
@@ -63,8 +63,8 @@ impl SessionGrants {
             .collect()
     }
 
-    /// Returns the approval that covers the action and all its missing access: one of the session, several for the
-    /// parts of a command, or the person's configuration.
+    /// Returns the source of the approval that covers the action and all its missing access: an approval of the
+    /// session, several for the parts of a command, or the person's settings.
     pub fn approve(
         &self,
         subject: &Subject,
@@ -97,9 +97,9 @@ impl SessionGrants {
     }
 }
 
-/// True if a command runs as configured prefixes assume: in the project, with the standard environment and without
-/// network. If the agent may write there without asking, prefixes do not count, because `make` would run a file of the
-/// agent.
+/// True if a command runs as the prefixes in the person's settings assume: in the project, with the standard
+/// environment and without network. If the agent may write the directory of the command, prefixes do not count, because
+/// `make` would run a file of the agent.
 pub(super) fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
     let offline = ask.grant.net.is_off() && !exec.network.as_ref().is_some_and(Network::reaches_out);
     // Without additional rights it does not matter who wrote the files that the command runs.

@@ -2,10 +2,9 @@ use std::time::Duration;
 
 use ipc::path::WirePath;
 
-/// Settings of approval requests in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalSettings {
-    /// Time limit for an answer; without an answer the call is denied.
+    /// Time limit for an answer. Without an answer the call is denied.
     pub timeout: Duration,
     /// True if every command needs an approval, except those that declare to read only.
     pub confirm_shell: bool,
@@ -13,7 +12,7 @@ pub struct ApprovalSettings {
     pub preapproved: Vec<Vec<String>>,
     /// The person's settings file for approvals in later sessions of the project; `None` if none can be kept.
     pub kept_in: Option<WirePath>,
-    /// True if the person is asked to run a command again after the sandbox denied it something.
+    /// True if a person is asked to run a command again after the sandbox denied it access.
     pub offers: bool,
     /// True if a front end can answer requests. Otherwise every request is denied at once.
     pub answerer: bool,

@@ -1,4 +1,4 @@
-//! The action that an approval request is about.
+//! Actions that approval requests are about.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub enum Subject {
     Effect {
         tool: ToolCall,
         proposal: Proposal,
-        /// Earlier denial by the sandbox that the approval would lift.
+        /// Denial by the sandbox that the approval would lift; `None` if the action was not tried before.
         denied: Option<Box<Denial>>,
     },
     /// Changes of files by several calls, applied in order.
@@ -35,7 +35,7 @@ pub enum Subject {
 pub struct SubjectChange {
     pub tool: ToolCall,
     pub proposal: Proposal,
-    /// The access that the change needs beyond the permanent one.
+    /// Access that the change needs and the agent does not have permanently.
     pub grant: Grant,
 }
 
@@ -67,7 +67,7 @@ impl Subject {
     }
 }
 
-/// Returns the SHA-256 of the concatenated digests of all changes, which have equal lengths.
+/// Returns the SHA-256 of the joined digests of all changes. All digests have the same length.
 fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
     let hash = |mut hash: Sha256, (_, change): &(CallId, SubjectChange)| {
         hash.update(&change.proposal.digest);
@@ -76,8 +76,7 @@ fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
     hexadecimal(&all.iter().fold(Sha256::new(), hash).finalize())
 }
 
-/// Returns the SHA-256 of a call in hexadecimal. Each part is preceded by its length, so that different calls have
-/// different bytes.
+/// Returns the SHA-256 of a call in hexadecimal. Lengths are hashed too: different calls have different bytes.
 fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json, guest } = call;
     let guest = guest.as_ref().map(|guest| [guest.definition.clone(), guest.access.to_string()]);

@@ -1,7 +1,7 @@
-//! The requests that a yes to the whole turn answers.
+//! Approvals of everything in a turn: the access that they give, and the requests that they answer.
 //!
 //! The mode stays. Only the writable directories become those of mode `auto`, without network. Actions that mode `auto`
-//! would deny are still asked about.
+//! would deny still need an approval each.
 
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -12,7 +12,7 @@ use crate::judgement::{Ask, SpawnVerdict, StandingRights, Verdict, judge, spawn}
 use crate::modes::Position;
 use crate::tools::Invocation;
 
-/// Returns the access for a yes to the whole turn; `turn` has that of the turn.
+/// Returns the access that the request shows: `standing` is the access now, `turn` that for the rest of the turn.
 pub fn turn_access(standing: &StandingRights, turn: &StandingRights) -> TurnAccess {
     let is_new = |root: &&WirePath| !standing.allows_write(root);
     TurnAccess {
@@ -23,7 +23,7 @@ pub fn turn_access(standing: &StandingRights, turn: &StandingRights) -> TurnAcce
     }
 }
 
-/// True if the action runs without a request under this access, which is that of the turn in the worker's view.
+/// True if the action needs no request with the access of the turn. `standing` has the paths that the worker sees,
 /// `host` is the same access with host paths.
 pub fn allowed_in_turn(
     standing: &StandingRights,

@@ -1,4 +1,4 @@
-//! Decides on a user's change of an agent's access or mode.
+//! Decides on a user's change of an agent's access or mode while the agent runs.
 
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
@@ -10,7 +10,7 @@ use super::{ApprovalMode, StandingRights, sockets};
 use crate::activity::Activity;
 use crate::modes::{Position, WIDEST, permits};
 
-/// A user's change of a running agent.
+/// Change that a user makes to a running agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Rights(RightsChange),
@@ -36,8 +36,7 @@ impl Unchanged {
     }
 }
 
-/// Returns the access after a change, with host paths, as in `standing`. Fails if nothing changes or the change is not
-/// allowed.
+/// Returns the access after a change, with host paths. Fails if nothing changes or the change is not allowed.
 pub fn rights_after(
     standing: &StandingRights,
     change: &RightsChange,
@@ -48,7 +47,7 @@ pub fn rights_after(
     }
     let mut changed = standing.rights.with_change(&as_far_as_allowed(standing, change));
     if let RightsChange::RemoveWrite { path } = change {
-        // A writable directory that contained these replaced them when it was added.
+        // The removed directory may contain these, and replaced them when it was added.
         let auto = permits(Position::FIRST, standing.mode).writes_project();
         let of_auto = [Some(&standing.project), standing.caches.as_ref()].into_iter().flatten();
         let of_auto = of_auto.filter(|place| auto && *place != path);
@@ -59,7 +58,7 @@ pub fn rights_after(
     if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
 }
 
-/// Adds the reachable addresses that the session's start allowed, if the change names none.
+/// Returns the change with the addresses that the session's start allowed, unless it names other ones.
 fn as_far_as_allowed(standing: &StandingRights, change: &RightsChange) -> RightsChange {
     match change {
         RightsChange::Network { net, reach: None } => {
@@ -72,7 +71,7 @@ fn as_far_as_allowed(standing: &StandingRights, change: &RightsChange) -> Rights
     }
 }
 
-/// Fails if the mode is the same or cannot change.
+/// Returns the access in another mode. Fails if the mode is the same or cannot change.
 pub fn to_mode(
     standing: &StandingRights,
     mode: ApprovalMode,
@@ -99,8 +98,8 @@ pub fn to_mode(
     }
 }
 
-/// Access for the rest of a turn after a yes to everything: the writable directories of the mode that makes the
-/// project writable, and no network. `None` where nobody is asked, or the mode is fixed.
+/// Returns the access for the rest of a turn that a person approves as a whole: the writable directories of the mode
+/// that makes the project writable, and no network. `None` if the agent asks nobody, or its mode is fixed.
 pub fn for_turn(standing: &StandingRights, agent: Position) -> Option<Rights> {
     if !permits(agent, standing.mode).asks() {
         return None;

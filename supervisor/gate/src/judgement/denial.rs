@@ -1,4 +1,4 @@
-//! Denials of an access that an agent does not have.
+//! Denials, built from the access that an agent does not have.
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
@@ -27,8 +27,8 @@ pub(super) fn unwritable(
     }
 }
 
-/// The denial of changing `path`, with a hint to grant `place`, the directory that the file is created in or
-/// removed from.
+/// Returns the denial of changing `path`, with the flag for `place` as its hint: the directory in which the file is
+/// created or removed. Without a flag if hints must not suggest this directory.
 pub(super) fn granted_at(
     standing: &StandingRights,
     denial: Denial,
@@ -47,7 +47,7 @@ pub(super) fn granted_at(
     }
 }
 
-/// The right to change `path`, with the rule that closes the path, if any.
+/// Returns the right to change `path`, with the rule that keeps the path from being granted, if any.
 pub(super) fn right_to_write(standing: &StandingRights, path: &WirePath) -> MissingRight {
     let is_protected = standing.rights.protected.iter().any(|place| path.is_within(place));
     let closed_by = match () {
@@ -73,7 +73,7 @@ pub(super) fn immovable(standing: &StandingRights, path: &WirePath, grade: Grade
     }
 }
 
-/// No flag opens a hidden path.
+/// Returns the denial of reading `path`, without a hint: no flag opens a hidden path.
 pub(super) fn unreadable(standing: &StandingRights, path: &WirePath, grade: Grade) -> Denial {
     Denial {
         layer: layer_of_read(standing),
@@ -112,8 +112,8 @@ fn layer_of_read(standing: &StandingRights) -> Layer {
     }
 }
 
-/// The layer that denied a write. In the full tier, a mount gives an error before Landlock does (EROFS, or EXDEV
-/// for a move). EACCES comes from Landlock or from the mount over a hidden path.
+/// Returns the layer that denied a write. In the full tier, a mount gives an error before Landlock does (EROFS, or
+/// EXDEV for a move). EACCES comes from Landlock or from the mount over a hidden path.
 fn layer_of_write(standing: &StandingRights, path: &WirePath, errno: Option<i32>) -> Layer {
     let hidden = standing.hidden_root(path).is_some();
     match (standing.tier, errno) {
@@ -124,7 +124,7 @@ fn layer_of_write(standing: &StandingRights, path: &WirePath, errno: Option<i32>
     }
 }
 
-/// The denial of set-id bits, which nothing permits.
+/// Returns the denial of setting a file's set-id bits, which no access permits.
 pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
     Denial {
         layer: Layer::Seccomp,
@@ -138,7 +138,7 @@ pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
     }
 }
 
-/// A denial by Bailiwick itself, before the kernel has been asked.
+/// Returns a denial by Bailiwick itself, before the kernel is asked.
 pub(super) fn by_policy(
     operation: Operation,
     object: Object,

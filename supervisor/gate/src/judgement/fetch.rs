@@ -1,4 +1,4 @@
-//! Decides if an agent may fetch a page: by the hosts that it may reach.
+//! Decides if an agent may fetch a page, by the hosts that the agent may reach.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -32,7 +32,7 @@ pub(super) fn judge(standing: &StandingRights, call: &FetchCall, asks: bool) -> 
     }
 }
 
-/// `approved` is the grant of an approval.
+/// Returns the fetch with the hosts that it may reach. `approved` is the grant of an approval, if any.
 pub fn permit(standing: &StandingRights, call: FetchCall, approved: Option<&Grant>) -> PermittedFetch {
     let rights = approved.map_or_else(|| standing.rights.clone(), |grant| standing.rights.with_grant(grant));
     let wanted = call.url.rules();
@@ -41,7 +41,7 @@ pub fn permit(standing: &StandingRights, call: FetchCall, approved: Option<&Gran
         Network::On => Some(wanted),
         Network::Off => None,
     };
-    // Never less than was judged: the page itself.
+    // The verdict permitted the page itself, so its host is never missing.
     let hosts = hosts.unwrap_or_else(|| Hosts::from(call.url.rule()));
     PermittedFetch { url: call.url, hosts, reach: rights.reach, is_approved: approved.is_some() }
 }

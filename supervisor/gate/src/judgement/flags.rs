@@ -1,4 +1,4 @@
-//! Flags of `bailiwick` that would give more access, as hints name them.
+//! Command-line flags of `bailiwick` that give more access. Hints name them.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,11 +16,11 @@ use crate::protected::is_acted_on;
 /// Shared memory, which is below `/dev` but not a device.
 const MEMORY: &str = "/dev/shm";
 
-/// The flags that give a session this access from its start. `None` if flags cannot give all of it.
+/// Returns the flags that give a session this access from its start. `None` if flags cannot give all of it.
 pub fn for_grant(standing: &StandingRights, grant: &Grant) -> Option<String> {
     let mut flags: Vec<_> =
         grant.write.iter().map(|path| for_write(standing, path)).collect::<Option<_>>()?;
-    // An approval without additional access is for the action itself.
+    // An approval without additional access is for the action itself, which mode `auto` allows.
     if grant.is_empty() {
         flags.push("--mode auto".to_owned());
     }
@@ -39,7 +39,7 @@ pub fn for_grant(standing: &StandingRights, grant: &Grant) -> Option<String> {
     Some(flags.join(" "))
 }
 
-/// The flag that would allow exactly this write. `None` for hidden and protected paths, kernel file systems (except
+/// Returns the flag that allows exactly this write. `None` for hidden and protected paths, kernel file systems (except
 /// shared memory) and `/`. A git configuration is protected, but has a flag.
 pub fn for_write(standing: &StandingRights, path: &WirePath) -> Option<String> {
     if standing.is_fixed {
@@ -70,7 +70,7 @@ pub fn for_write(standing: &StandingRights, path: &WirePath) -> Option<String> {
     Some(format!("--write {}", shell_word(path.as_path())))
 }
 
-/// The flag that adds a network. A floor tier without mediation has no lists of hosts.
+/// Returns the flag that adds a network. The floor tier without a broker has no lists of hosts.
 pub(super) fn for_network(standing: &StandingRights, more: &Network) -> String {
     match standing.tier {
         Tier::Full | Tier::Floor => format!("--net {}", standing.rights.net.join(more).flag()),
@@ -78,7 +78,7 @@ pub(super) fn for_network(standing: &StandingRights, more: &Network) -> String {
     }
 }
 
-/// The flag that makes a git configuration writable. That of a linked worktree is outside of the project.
+/// Returns the flag that makes a git configuration writable. That of a linked worktree is outside of the project.
 pub(super) fn for_git_config(standing: &StandingRights, config: &WirePath) -> String {
     match config.as_path().strip_prefix(&standing.project) {
         Ok(inside) => format!("--write {}", shell_word(inside)),
@@ -86,7 +86,7 @@ pub(super) fn for_git_config(standing: &StandingRights, config: &WirePath) -> St
     }
 }
 
-/// The flag that makes a setting of another program writable. `None` for git's hooks and Bailiwick's own settings.
+/// Returns the flag that makes another program's setting writable. `None` for git's hooks and Bailiwick's settings.
 pub(super) fn for_setting(standing: &StandingRights, path: &WirePath) -> Option<String> {
     let place = standing.rights.protected.iter().find(|place| path.is_within(place));
     let inside = place.unwrap_or(path).as_path().strip_prefix(&standing.project).ok()?;
@@ -94,8 +94,8 @@ pub(super) fn for_setting(standing: &StandingRights, path: &WirePath) -> Option<
     (is_acted_on(inside) && !inside.iter().any(is_closed)).then(|| format!("--write {}", shell_word(inside)))
 }
 
-/// The rule by which hints never suggest a directory: the user's home contains files that run later, and a
-/// directory above the project is more than needed.
+/// Returns the rule by which no hint suggests to make a directory writable; `None` if a hint may. The user's home
+/// contains files that run later, and a directory above the project is more than needed.
 pub(super) fn wide_place(standing: &StandingRights, place: &WirePath) -> Option<ClosedBy> {
     let holds = |path: &WirePath| path.is_within(place);
     let is_root = place.as_path() == Path::new("/");

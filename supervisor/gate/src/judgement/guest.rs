@@ -1,4 +1,4 @@
-//! Calls of servers' tools, which run without an approval only where the server can do no more than the agent.
+//! Decides on calls of MCP servers' tools. They need no approval if the server can do no more than the agent.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -19,10 +19,10 @@ pub enum DeniedPart {
     Executor,
 }
 
-/// True if the agent may do everything that the server may, and the server is given no variable. The kernel
-/// enforces the server's access. Hints of the server count for nothing.
+/// True if the agent may do everything that the server may, and the server is given no environment variable. The kernel
+/// enforces the server's access. The server's own statements about its tools do not count.
 pub(super) fn covers(standing: &StandingRights, guest: &GuestTool) -> bool {
-    // Directories of the agent alone are other directories for the server, also where they have the same name.
+    // The agent's private temp directory is not the server's, even if it has the same path.
     let is_own = |path: &WirePath| standing.temp.as_ref().is_some_and(|temp| path.is_within(temp));
     let is_hosts = |path: &WirePath| !is_own(path) || path.is_within(&standing.project);
     let write = standing.rights.write.iter().filter(|root| is_hosts(root)).cloned().collect();
@@ -34,12 +34,12 @@ pub(super) fn covers(standing: &StandingRights, guest: &GuestTool) -> bool {
         && own.covers(rights)
 }
 
-/// True if a call may run only because of the user's settings.
+/// True if nothing but the user's settings lets a call run.
 pub fn runs_by_settings(standing: &StandingRights, call: &ExternalCall) -> bool {
     call.guest.as_ref().is_some_and(|guest| guest.always && !covers(standing, guest))
 }
 
-/// Describes the first server of a plan that may do more than the flags of this session allow.
+/// Describes the first server of a plan that may do more than the flags of this session allow; `None` if there is none.
 pub fn beyond_flags(standing: &StandingRights, servers: &[PlannedServer]) -> Option<String> {
     let is_beyond = |server: &&PlannedServer| server.guest().is_some_and(|guest| !covers(standing, guest));
     let server = servers.iter().find(is_beyond)?;
@@ -48,7 +48,7 @@ pub fn beyond_flags(standing: &StandingRights, servers: &[PlannedServer]) -> Opt
     Some(format!("calls of the MCP server {}{remedy}", server.shown))
 }
 
-/// The remedy for a denied call. `None` for an agent that asks.
+/// Returns what the model can do about a denied call. `None` for the first agent, or an unconfined server.
 pub fn remedy(standing: &StandingRights, call: &ExternalCall, part: DeniedPart) -> Option<String> {
     let guest = call.guest.as_deref()?;
     let server = &call.server;
@@ -71,7 +71,7 @@ pub fn remedy(standing: &StandingRights, call: &ExternalCall, part: DeniedPart) 
     Some(format!(": the MCP server `{server}` can do more than you ({}); {remedy}", guest.access))
 }
 
-/// The arguments of `spawn_agent` that would give a sub-agent all access of a server. `None` if none do.
+/// Returns the arguments of `spawn_agent` that give a sub-agent all access of a server. `None` if no arguments do.
 fn lacked(standing: &StandingRights, guest: &GuestTool) -> Option<String> {
     let GuestTool { rights, access, .. } = guest;
     let lacks = |path: &&WirePath| !standing.allows_write(path);
@@ -82,8 +82,7 @@ fn lacked(standing: &StandingRights, guest: &GuestTool) -> Option<String> {
     (access.variables.is_empty() && !lacked.is_empty()).then(|| lacked.join(" and "))
 }
 
-/// Returns the denial of a call for which nobody can be asked. Only a headless run has a mode that nobody can change,
-/// and a flag for single tools.
+/// Returns the denial of a call if nobody can be asked. Only headless runs have a flag for single tools.
 pub(super) fn denial(standing: &StandingRights, call: &ExternalCall, agent: Position) -> Denial {
     let object = Object::Tool(format!("{} of {}", call.tool, call.server));
     let asks = permits(Position::FIRST, standing.mode).asks();
@@ -137,7 +136,6 @@ mod tests {
     use crate::judgement::{SpawnVerdict, Verdict, judge, plan, spawn};
     use crate::tools::{Invocation, OfferedServer, OfferedTool, SpawnAgent};
 
-    /// A tool of a server with this access.
     fn guest(rights: Rights, variables: &[&str]) -> GuestTool {
         let access = ServerAccess {
             read: rights.read.clone(),

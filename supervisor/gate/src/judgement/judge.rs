@@ -1,4 +1,4 @@
-//! Decides, before a call is sent, if an agent's access allows it without an approval.
+//! Decides on calls before they are sent: if the agent's access allows them without an approval.
 
 #![deny(
     clippy::wildcard_enum_match_arm,
@@ -41,12 +41,12 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub path: WirePath,
-    /// The path that must be writable: the file, or for a new one the nearest existing directory. `None` if a link is
-    /// on the way, since its target is not known. `/` is never granted.
+    /// Path that must be writable: the file, or for a new one the nearest existing directory. `None` if a link leads to
+    /// the file, since then its target is not known. `/` is never granted.
     pub grant: Option<WirePath>,
 }
 
-/// Leaves paths of file tools to the kernel or the worker, since only they can resolve them.
+/// Decides on a call. The paths of file tools are left to the kernel or the worker, since only these can resolve them.
 pub fn call(standing: &StandingRights, invocation: &Invocation, agent: Position) -> Verdict {
     let asks = permits(agent, standing.mode).asks();
     match invocation {
@@ -97,7 +97,7 @@ pub fn change(standing: &StandingRights, places: &[Place]) -> Verdict {
     Verdict::Ask(Ask { kind: AskKind::Patch, grant: Grant { write, ..Grant::default() } })
 }
 
-/// The denial for a path that no approval can make writable.
+/// Returns the denial of a change that no approval can permit; `None` if an approval can make the path writable.
 pub(super) fn closed_place(standing: &StandingRights, place: &Place) -> Option<Denial> {
     let path = &place.path;
     let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
@@ -121,7 +121,7 @@ pub(super) fn closed_place(standing: &StandingRights, place: &Place) -> Option<D
     Some(by_policy(Operation::Write, Object::Path(path.clone()), missing, None))
 }
 
-/// True if the path, as written, may be changed without a request. The kernel checks its actual target.
+/// True if a path may be changed without a request, judged by its text. The kernel checks its actual target.
 fn writes_as_named(standing: &StandingRights, path: &WirePath) -> bool {
     let named = plain(&standing.project.as_path().join(path.as_path()));
     named.is_some_and(|named| standing.writes_unasked(&named.into()))
@@ -186,7 +186,7 @@ fn command_denial(standing: &StandingRights, call: &ShellExec) -> Option<Denial>
     None
 }
 
-/// Removes `.` from a path. `None` if it has `..`, which only the file system can resolve.
+/// Removes `.` from a path. `None` if it contains `..`, which only the file system can resolve.
 pub fn plain(path: &Path) -> Option<PathBuf> {
     let up = path.components().any(|component| component == Component::ParentDir);
     (!up).then(|| path.components().collect())

@@ -1,4 +1,4 @@
-//! Restrictions of the machine itself, which are not denials of the sandbox.
+//! Restrictions that the machine has without the sandbox. They are not denials.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,26 +9,26 @@ use ipc::path::WirePath;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Mount points, in the order of mounting, with true for read-only ones.
+    /// Mount points in the order of mounting, each with true if it is read-only.
     mounts: Vec<(WirePath, bool)>,
-    /// Hidden paths that file modes also deny to the user.
+    /// Hidden paths that the user could not read without the sandbox either, because of their modes.
     closed: Vec<WirePath>,
     root: bool,
-    /// The user's capabilities; `None` if another seccomp filter applies to this process.
+    /// The user's capabilities, one bit each; `None` if another seccomp filter applies to this process.
     powers: Option<u64>,
     io_uring: bool,
     variables: BTreeSet<String>,
 }
 
 impl Machine {
-    /// `mountinfo` is from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
+    /// `mountinfo` is the text of `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`), `root` is true if the user is root.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
         Self { mounts, closed, root, powers: None, io_uring: false, variables: BTreeSet::new() }
     }
 
-    /// `status` is from `/proc/self/status` (`proc_pid_status(5)`). Adds nothing if a seccomp filter was already
-    /// active.
+    /// Adds the capabilities that the text of `/proc/self/status` has (`proc_pid_status(5)`). Adds none if it says that
+    /// a seccomp filter was active already.
     #[must_use]
     pub fn with_powers(self, status: &str) -> Self {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -36,8 +36,8 @@ impl Machine {
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
     }
 
-    /// `disabled` is from `/proc/sys/kernel/io_uring_disabled`, which only kernels with `io_uring` have (since Linux
-    /// 6.6).
+    /// Notes if the kernel offers `io_uring`. `disabled` is the text of `/proc/sys/kernel/io_uring_disabled`, a file
+    /// since Linux 6.6; `None` if it does not exist.
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
@@ -57,7 +57,7 @@ impl Machine {
         self.io_uring
     }
 
-    /// True if the machine permits a call that needs this capability, or none.
+    /// True if the machine permits a system call. `capability` is the one that the call needs, if any.
     pub fn permits(&self, capability: Option<u8>) -> bool {
         self.powers.is_some_and(|powers| capability.is_none_or(|number| powers >> number & 1 == 1))
     }
@@ -73,14 +73,14 @@ impl Machine {
         over.max_by_key(|(place, _)| depth(place)).is_some_and(|(_, read_only)| *read_only)
     }
 
-    /// True if file modes keep the user from reading a hidden path.
+    /// True if the modes of files keep the user from reading a hidden path.
     pub fn closes(&self, path: &WirePath) -> bool {
         self.closed.iter().any(|place| path.is_within(place))
     }
 }
 
-/// Parses `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG]… - TYPE SOURCE OPTIONS`. A mount is read-only by its own
-/// options or those of the file system.
+/// Parses a line of mountinfo: `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG]… - TYPE SOURCE OPTIONS`. Returns the
+/// mount point, and true if the options of the mount or of its file system make it read-only.
 fn mount(line: &[u8]) -> Option<(WirePath, bool)> {
     let fields: Vec<_> = line.split(|&byte| byte == b' ').collect();
     let separator = fields.iter().skip(6).position(|field| *field == b"-")? + 6;

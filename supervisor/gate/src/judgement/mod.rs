@@ -1,4 +1,4 @@
-//! Compares the needs of a call with an agent's access, and explains denials.
+//! Compares what a call needs with an agent's access, and explains denials.
 //!
 //! Pure: paths are compared as data and never opened. The kernel confines an agent; this module saves calls that cannot
 //! succeed, and explains those that did not.

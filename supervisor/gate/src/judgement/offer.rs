@@ -17,11 +17,11 @@ pub struct Offer {
     pub denial: Denial,
     pub command: ShellExec,
     pub grant: Grant,
-    /// A denied path outside of the project. The existing path to grant still has to be found.
+    /// Denied path outside of the project, for which the existing path to grant still has to be found; else `None`.
     pub place: Option<WirePath>,
 }
 
-/// The offer for the first denial that an approval can prevent. The command already had the access `given`.
+/// Returns the offer for the first denial that an approval can prevent, if any. The command had the access `given`.
 pub fn first<'a>(
     standing: &StandingRights,
     command: &ShellExec,
@@ -79,7 +79,7 @@ fn offer_for(
     (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
 }
 
-/// The command with write access to the project declared, and a grant of the project.
+/// Returns the command with declared write access, and a grant of the project; `None` if the agent may run no commands.
 fn with_the_project(standing: &StandingRights, command: &ShellExec) -> Option<(ShellExec, Grant)> {
     let command = ShellExec { access: Access::Write, ..command.clone() };
     let project =
@@ -87,7 +87,7 @@ fn with_the_project(standing: &StandingRights, command: &ShellExec) -> Option<(S
     (standing.rights.exec == Execution::Allowed).then_some((command, project))
 }
 
-/// A command that declares more, with the access that it then lacks.
+/// Returns a command that declares more, with the access that it lacks then; `None` if no approval can give it.
 fn declared(standing: &StandingRights, command: ShellExec) -> Option<(ShellExec, Grant)> {
     match judge::command_to_ask(standing, &command) {
         Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
@@ -95,7 +95,7 @@ fn declared(standing: &StandingRights, command: ShellExec) -> Option<(ShellExec,
     }
 }
 
-/// Adds the existing path that was found. `None` if no approval can grant it.
+/// Adds the existing path that was found for an offer. `None` if no approval can grant it.
 pub fn placed(standing: &StandingRights, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
     let (place, found) = (offer.place.as_ref()?, found?);
     let holds_the_project = standing.project.is_within(&found);

@@ -1,7 +1,7 @@
 //! Path patterns, and the files that they cover.
 //!
-//! A pattern that was approved for the session allows changes of matching files without a prompt. It is relative to the
-//! project. Files that the host runs later are never covered.
+//! If a person approves a pattern for the session, matching files are changed without a request. A pattern is relative
+//! to the project. It never covers files that the host runs later.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -10,10 +10,10 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::protected::is_acted_on;
 
-/// In bytes. The size of a pattern's compiled form grows with it.
+/// Maximum size of a pattern in bytes. The size of its compiled form grows with it.
 const MAX_LENGTH: usize = 512;
 
-/// A glob for paths in a project: `*` and `?` match within a name, `**` any number of directories, `{a,b}` one of the
+/// Glob for paths in a project: `*` and `?` match within a name, `**` any number of directories, `{a,b}` one of the
 /// choices, `[a-z]` one of the characters.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
@@ -31,7 +31,7 @@ pub enum PatternError {
     Absolute(String),
     #[error("a path pattern cannot contain `.`, `..` or an empty name: {0:?}")]
     Component(String),
-    /// A character is special or invisible.
+    /// The pattern contains a special or invisible character.
     #[error("a path pattern cannot contain {0:?}")]
     Character(char),
     #[error("{0:?} affects your programs outside of the sandbox: Bailiwick asks before each change")]
@@ -52,7 +52,7 @@ impl PathPattern {
         Ok(Self { text: text.to_owned(), matcher: glob.compile_matcher() })
     }
 
-    /// `path` is absolute and without links.
+    /// True if the pattern covers `path`, which is absolute and without links.
     pub fn covers(&self, project: &Path, path: &Path) -> bool {
         let Ok(relative) = path.strip_prefix(project) else { return false };
         project.is_absolute()
@@ -63,7 +63,7 @@ impl PathPattern {
             && self.matcher.is_match(relative)
     }
 
-    /// Describes what the pattern covers and what it never covers, for the person who approves it.
+    /// Returns the text for the person who approves the pattern: what it covers, and what it never covers.
     pub fn preview(&self) -> String {
         format!(
             "Matches paths in the project like `{self}`; never .git, editor tasks, or settings of shells and agents: Bailiwick still asks for these."
@@ -106,7 +106,7 @@ fn check(text: &str) -> Result<(), PatternError> {
     Ok(())
 }
 
-/// The components before the first with a wildcard.
+/// Returns the components before the first one with a wildcard.
 fn literal_beginning(text: &str) -> std::path::PathBuf {
     text.split('/').take_while(|name| !name.contains(['*', '?', '[', '{'])).collect()
 }

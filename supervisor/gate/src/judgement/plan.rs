@@ -1,4 +1,4 @@
-//! Access for executing a plan: what the plan asks for, within the session's limits.
+//! Decides on the access for executing a plan: what the plan asks for, within the session's limits.
 
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
@@ -11,9 +11,9 @@ use crate::modes::{Position, permits};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRefusal(pub String);
 
-/// Access for executing a plan, and true if it asks for a network that it cannot have. `standing` is the access that
-/// the session's flags and settings allow, with host paths; the planner has less. A missing path counts as the
-/// directory that it is created in.
+/// Returns the access for executing a plan, and true if the plan asks for a network that it cannot have. `standing` is
+/// the access that the session's flags and settings allow, with host paths; `planner` is that of the planning agent,
+/// which has less. A missing path counts as the directory that it is created in.
 pub fn judge(
     standing: &StandingRights,
     asked: Option<&PlanRights>,
@@ -43,7 +43,8 @@ pub fn judge(
     Ok((ChildRights { rights, grant }, network && !has_network))
 }
 
-/// Fails for a path that is neither in the project nor in a directory that the session's flags make writable.
+/// Returns the directory to make writable for a path in the plan. Fails if the path is neither in the project nor in a
+/// directory that the session's flags make writable.
 fn plan_root(
     standing: &StandingRights,
     asked: &str,
@@ -58,7 +59,7 @@ fn plan_root(
     created.map_or(Ok(root), |place| open_to_plans(standing, asked, place.directory.clone()))
 }
 
-/// The error quotes the plan's own words.
+/// Returns `root` if an approval can make it writable. The error quotes `asked`, the path in the plan.
 fn open_to_plans(standing: &StandingRights, asked: &str, root: WirePath) -> Result<WirePath, PlanRefusal> {
     if !may_be_planned(standing, &root) {
         let remedy = match flags::for_write(standing, &root) {
@@ -76,15 +77,14 @@ fn open_to_plans(standing: &StandingRights, asked: &str, root: WirePath) -> Resu
     }
 }
 
-/// True if an approval may make a path writable for a plan. The caches come with access to the whole project, and
-/// never by name.
+/// True if an approval may make a path writable. The caches come with the whole project, and never by name.
 fn may_be_planned(standing: &StandingRights, root: &WirePath) -> bool {
     let allowed = |own: &WirePath| root.is_within(own) && Some(own) != standing.temp.as_ref();
     root.is_within(&standing.project)
         || standing.rights.write.iter().any(allowed) && !standing.is_in_caches(root)
 }
 
-/// Fails with the reason if the access for executing a plan exceeds the session's, which the user may have reduced.
+/// Fails with the reason if the plan's access exceeds the session's, which the user may have reduced.
 pub fn still_allowed(standing: &StandingRights, rights: &Rights) -> Result<(), String> {
     if !permits(Position::FIRST, standing.mode).keeps_approvals() {
         return Err(format!("the mode was changed to {}", standing.mode));

@@ -8,10 +8,10 @@ use super::denial::unwritable;
 use super::{StandingRights, flags};
 use protocol::shell_word::shell_word;
 
-/// Directory of sockets, keyrings and tickets, which is hidden as a whole. A person may allow single sockets in it.
+/// Directory of sockets, keyrings and tickets. It is hidden as a whole; a person may allow single sockets in it.
 const RUNTIME: &str = "/run/user";
 
-/// The hidden path for which a socket cannot be allowed.
+/// Returns the hidden path that keeps a socket from being allowed; `None` if there is none.
 pub fn hides_socket<'a>(hidden: &'a [WirePath], socket: &WirePath) -> Option<&'a WirePath> {
     hidden.iter().find(|root| socket.is_within(root) && **root != RUNTIME.into())
 }
@@ -30,13 +30,13 @@ pub(super) fn denial(standing: &StandingRights, path: &WirePath) -> Denial {
     }
 }
 
-/// The flag that would allow the socket.
+/// Returns the flag that allows a socket; `None` if no flag does.
 pub fn flag(standing: &StandingRights, path: &WirePath) -> Option<String> {
     let flag = || flags::offered(standing, &format!("--socket {}", shell_word(path.as_path())));
     closed_by(standing, path).is_none().then(flag).flatten()
 }
 
-/// The rule for which no person can allow a socket.
+/// Returns the rule by which nobody can allow a socket; `None` if a person can.
 fn closed_by(standing: &StandingRights, path: &WirePath) -> Option<ClosedBy> {
     let is_protected = standing.rights.protected.iter().any(|root| path.is_within(root));
     if hides_socket(&standing.rights.hidden, path).is_some() {

@@ -1,4 +1,4 @@
-//! Access of a sub-agent: never more than its parent's and a grant that a person approves.
+//! Decides on the access of a sub-agent: never more than its parent's and a grant that a person approves.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -14,9 +14,9 @@ use crate::tools::SpawnAgent;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRights {
-    /// All access, with host paths.
+    /// All access of the sub-agent, with host paths.
     pub rights: Rights,
-    /// Access that the parent does not have.
+    /// Access of the sub-agent that its parent does not have.
     pub grant: Grant,
 }
 
@@ -30,7 +30,8 @@ pub enum SpawnVerdict {
     Misfit(String),
 }
 
-/// `parent` starts the sub-agent. `standing` has host paths.
+/// Decides on the start of a sub-agent. `standing` is the access of its parent, with host paths, and `parent` the
+/// parent's position in the tree of agents.
 pub fn judge(standing: &StandingRights, spawn: &SpawnAgent, parent: Position) -> SpawnVerdict {
     let write = match asked_roots(standing, spawn) {
         Ok(write) => write,
@@ -58,8 +59,8 @@ fn asked_roots(standing: &StandingRights, spawn: &SpawnAgent) -> Result<Vec<Wire
     }
 }
 
-/// Everything that the agent may write, without its temp directory. Includes the project's lasting caches only for
-/// a sub-agent with the same network, because agents execute files from there.
+/// Returns everything that the agent may write, without its temp directory. The project's lasting caches are included
+/// only if the sub-agent has the same network, because agents execute files from there.
 fn whole_write_right(standing: &StandingRights, network: bool) -> Vec<WirePath> {
     let same_network = network == standing.rights.net.reaches_out();
     let passes =
@@ -71,7 +72,7 @@ fn whole_write_right(standing: &StandingRights, network: bool) -> Vec<WirePath> 
     roots
 }
 
-/// Resolves a path of the model by its text. The start of the sub-agent opens the path without following links.
+/// Resolves a path from the model by its text. When the sub-agent starts, the path is opened without following links.
 fn asked_root(standing: &StandingRights, path: &WirePath) -> Result<WirePath, String> {
     let named = plain(&standing.project.as_path().join(path.as_path()));
     let root =
@@ -90,8 +91,7 @@ fn asked_root(standing: &StandingRights, path: &WirePath) -> Result<WirePath, St
     })
 }
 
-/// Removes the lasting caches from access that does not include writing the project. Such an agent does not use
-/// them, and must not change them.
+/// Removes the lasting caches from access that does not include the project: such an agent must not change them.
 fn without_idle_caches(standing: &StandingRights, mut rights: Rights) -> Rights {
     if !rights.allows_write(&standing.project) {
         rights.write.retain(|root| !standing.is_in_caches(root));
@@ -140,8 +140,8 @@ fn beyond(standing: &StandingRights, grant: &Grant) -> Denial {
     )
 }
 
-/// Access of a running sub-agent after its parent's has changed: never more than before, and never more than its
-/// parent's and the approved grant.
+/// Returns the access of a running sub-agent after its parent's has changed: never more than before, and never more
+/// than the parent's access and the approved grant.
 #[must_use]
 pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);
@@ -149,13 +149,13 @@ pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Right
     without_idle_caches(child, child.rights.meet(&allowed.normalised()))
 }
 
-/// Access at the start. The parent may have lost some while the call waited.
+/// Returns the access of a sub-agent when it starts. Its parent may have lost some of `asked` while the call waited.
 #[must_use]
 pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Rights {
     without_idle_caches(parent, asked.meet(&parent.rights.with_grant(grant)))
 }
 
-/// The part of an approved grant that remains after a user bounded the network or removed a directory.
+/// Returns what remains of a grant after a user limited the network to `bound`, or removed a directory.
 #[must_use]
 pub fn narrowed_grant(grant: &Grant, bound: &Network, removed: Option<&WirePath>) -> Grant {
     let mut left = Grant { net: grant.net.meet(bound), ..grant.clone() };

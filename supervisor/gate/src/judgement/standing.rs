@@ -9,40 +9,39 @@ use super::Machine;
 use crate::modes::{Modes, Position, permits};
 use crate::protected::{GIT, is_acted_on};
 
-/// The usual path of a repository's git configuration.
+/// Path of a git configuration, usually.
 const GIT_CONFIG: &str = ".git/config";
 
-/// An agent's access without any approval, and the directories that it refers to.
+/// Access that an agent has without any approval, and the directories that this access refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingRights {
     pub rights: Rights,
     pub project: WirePath,
     pub temp: Option<WirePath>,
-    /// The private caches, if they outlive the session.
+    /// Private directory for caches; `None` if it does not outlive the session.
     pub caches: Option<WirePath>,
-    /// The parent of the directories of all levels of access. Each worker writes only its own, and no approval opens
-    /// another one.
+    /// Parent of the cache directories. There is one for each level of access; a worker writes only that of its own
+    /// level, and no approval makes another one writable.
     pub levels: Option<WirePath>,
-    /// The user's home, which no hint suggests to make writable.
+    /// Home of the user. No hint suggests to make it writable.
     pub home: Option<WirePath>,
     pub mode: ApprovalMode,
     pub tier: Tier,
-    /// Paths in a writable directory that are read-only all the same: the project and its caches, if they are in `/tmp`
-    /// and the sandbox has its own `/tmp`.
+    /// Read-only paths in a writable `/tmp` of the sandbox: the project and its caches, if they are there.
     pub read_only: Vec<WirePath>,
     /// True if mode `ask` asks for every command that does not declare to read only.
     pub confirm_shell: bool,
-    /// Addresses that the session's start allowed, kept while the network is off.
+    /// Addresses that the session's start allowed. They stay here while the network is off.
     pub reach: Reach,
-    /// Writable directories of each mode; `None` if the mode is fixed.
+    /// Writable directories of each mode; `None` if the mode cannot change.
     pub modes: Option<Modes>,
     pub machine: Arc<Machine>,
-    /// True if no flag can extend the access: that of sub-agents and planners.
+    /// True if no flag can extend the access, as for sub-agents and planners.
     pub is_fixed: bool,
 }
 
 impl StandingRights {
-    /// Host paths are also those of the floor tier.
+    /// Creates the access of the floor tier, in which paths are those of the host.
     pub fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
         Self {
             reach: rights.reach,
@@ -70,7 +69,7 @@ impl StandingRights {
         Self { rights, ..self.clone() }
     }
 
-    /// Translates host paths to those that a worker of this tier sees.
+    /// Returns the access with the paths that a worker of this tier sees, from one with host paths.
     #[must_use]
     pub fn seen_in(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -97,8 +96,8 @@ impl StandingRights {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
-    /// True if `path` may be changed without a request. A writable project does not include what the host runs later,
-    /// unless it was made writable by its own name.
+    /// True if `path` may be changed without a request. Files that the host runs later are not part of a writable
+    /// project: such a path has to be writable by its own name.
     pub fn writes_unasked(&self, path: &WirePath) -> bool {
         let is_kept = |place: &WirePath| self.is_kept_in_every_mode(place);
         self.allows_write(path) && (!is_kept(path) || self.write_root(path).is_some_and(is_kept))
@@ -116,13 +115,14 @@ impl StandingRights {
         self.rights.write.iter().rfind(|root| path.is_within(root))
     }
 
-    /// The hidden path that is `path` or above it. The private temp directory is below a hidden path, but not hidden.
+    /// Returns the hidden path that is `path` or above it. `None` for a path in the private temp directory, although
+    /// that is below a hidden path.
     pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
 
-    /// True for a path in the private temp directory. In the full tier that is `/tmp`, without writable directories
-    /// below it.
+    /// True for a path in the private temp directory. In the full tier that is `/tmp`, except for writable directories
+    /// of the host below it.
     pub(super) fn is_in_temp(&self, path: &WirePath) -> bool {
         let Some(temp) = &self.temp else { return false };
         let is_the_hosts = |root: &WirePath| root != temp && root.is_within(temp) && path.is_within(root);
@@ -134,8 +134,7 @@ impl StandingRights {
         self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
     }
 
-    /// True for a path in the directory of a level of access other than the agent's own. Files there are executed with
-    /// the access of that level.
+    /// True for a path in the caches of another level of access. Agents of that level execute files from there.
     pub(super) fn is_in_levels(&self, path: &WirePath) -> bool {
         let is_own = self.rights.write.contains(path);
         self.levels.as_ref().is_some_and(|levels| path.is_within(levels)) && !is_own
@@ -154,7 +153,7 @@ impl StandingRights {
         self.tier == Tier::Full && self.hidden_root(path).is_some()
     }
 
-    /// True if the full tier mounts a path onto itself: a protected path, or a directory above one.
+    /// True if the full tier mounts `path` onto itself: a protected path, or a directory above one.
     pub(super) fn holds(&self, path: &WirePath) -> bool {
         let inside = self.rights.write.iter().any(|root| path.is_within(root) && path != root);
         let leads_to = |protected: &WirePath| protected.is_within(path);
@@ -171,8 +170,8 @@ impl StandingRights {
         is_users && path.is_within(&self.project) && !is_writable
     }
 
-    /// True if mode `auto` would protect this path of the project. Other modes list no protected paths, so the name
-    /// decides.
+    /// True if mode `auto` protects this path of the project. Other modes list no protected paths, so that the name of
+    /// the path decides.
     pub(super) fn is_kept_in_every_mode(&self, path: &WirePath) -> bool {
         const IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "modules", "worktrees"];
         let Ok(inside) = path.as_path().strip_prefix(&self.project) else { return false };
@@ -184,7 +183,7 @@ impl StandingRights {
     }
 }
 
-/// True for the configuration of a repository or of one of its submodules.
+/// True for the configuration file of a git repository or of one of its submodules.
 pub(super) fn is_git_config(path: &WirePath) -> bool {
     let path = path.as_path();
     let of_a_module = || {
@@ -194,7 +193,7 @@ pub(super) fn is_git_config(path: &WirePath) -> bool {
     path.ends_with(GIT_CONFIG) || of_a_module()
 }
 
-/// True for kernel file systems, where denials rarely depend on an agent's access.
+/// True for a path in a kernel file system, where denials rarely depend on an agent's access.
 pub(super) fn is_kernel_tree(path: &WirePath) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|tree| path.is_within(&WirePath::from(*tree)))
 }

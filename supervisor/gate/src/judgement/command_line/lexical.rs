@@ -1,9 +1,9 @@
-//! Characters that are allowed in a command that an approved prefix covers.
+//! Characters that a command may have if an approved prefix is to cover it.
 
 /// Maximum size of a parsed command in bytes.
 pub(super) const MAX_LENGTH: usize = 8 * 1024;
 
-/// True for a character that means itself in an unquoted word; a `~` does so only in some positions.
+/// True for a character that bash takes as itself in an unquoted word, at least in some positions (`~`).
 ///
 /// ASCII alone: which other characters separate words depends on the locale.
 pub(super) const fn is_plain(c: char) -> bool {
@@ -11,7 +11,7 @@ pub(super) const fn is_plain(c: char) -> bool {
         || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=' | '^' | '~')
 }
 
-/// True if bash does not change an unquoted word, such as a `~` that it would expand.
+/// True if bash takes an unquoted word as it is. It would expand a `~` in some positions.
 pub(super) fn is_plain_word(word: &str) -> bool {
     let is_behind = |(before, c): (char, char)| c != '~' || before.is_ascii_alphanumeric() || before == '^';
     // The character before the first one is a blank.
@@ -19,7 +19,7 @@ pub(super) fn is_plain_word(word: &str) -> bool {
     !word.is_empty() && word.chars().all(is_plain) && pairs.into_iter().all(is_behind)
 }
 
-/// True for a visible character that means itself between these quotes.
+/// True for a visible character that bash takes as itself between these quotes.
 pub(super) fn is_quotable(quote: char, c: char) -> bool {
     is_literal(c) && (quote == '\'' || !matches!(c, '$' | '`' | '\\' | '!'))
 }
@@ -32,8 +32,8 @@ pub(super) const fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"')
 }
 
-/// True for a character that ends a word: a blank, a line break, or the first of an operator. Redirections are not
-/// included.
+/// True for a character that ends a word: a blank, a line break, or the first of an operator. The characters of
+/// redirections are not included.
 pub(super) const fn is_delimiter(c: char) -> bool {
     is_blank(c) || matches!(c, '\n' | ';' | '&' | '|')
 }

@@ -20,7 +20,7 @@ use std::path::{Component, Path};
 
 use parse::SimpleCommand;
 
-/// Names of the programs in a command, each once. `None` if its meaning to bash is not certain.
+/// Returns the names of the programs in a command, each once. `None` if it is not certain what bash would run.
 pub fn programs_of(command: &str) -> Option<Vec<String>> {
     let commands = parse::simple_commands(command)?;
     let mut names: Vec<String> = Vec::new();
@@ -32,12 +32,12 @@ pub fn programs_of(command: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// True if bash itself does what the word says.
+/// True for a reserved word or a builtin of bash.
 pub fn is_of_the_shell(program: &str) -> bool {
     shell::is_done_by_it(program)
 }
 
-/// True if every simple command begins with the words of some prefix. An empty prefix covers nothing.
+/// True if every simple command in `command` begins with the words of a prefix. An empty prefix covers nothing.
 pub fn covers(prefixes: &[Vec<String>], command: &str) -> bool {
     let Some(commands) = parse::simple_commands(command) else { return false };
     !commands.is_empty() && stay_in_place(&commands) && commands.iter().all(|part| is_covered(prefixes, part))
@@ -48,8 +48,8 @@ fn is_covered(prefixes: &[Vec<String>], command: &SimpleCommand) -> bool {
     !shell::is_part_of_it(command.program()) && prefixes.iter().any(begins)
 }
 
-/// True if directories are only entered, never left. In another directory, which the agent may be able to write, the
-/// same words could run another program.
+/// True if the commands only enter directories and never leave one, and run no program by a relative path afterwards.
+/// In another directory, which the agent may be able to write, the same words could run another program.
 fn stay_in_place(commands: &[SimpleCommand]) -> bool {
     let is_relative = |command: &SimpleCommand| {
         let program = command.program();

@@ -1,10 +1,10 @@
-//! Prefixes that the prompt for a command offers.
+//! Prefixes that a request for a command offers.
 
 use super::parse::{SimpleCommand, simple_commands};
 use super::{check_prefix, covers, programs};
 
-/// The prefix to offer for editing. `None` if no single prefix covers the command, or if it would cover far more than
-/// it says: interpreters, wrappers, evaluators.
+/// Returns the prefix to offer for a command; a person may edit it. `None` if no single prefix covers the command, or
+/// if the prefix would cover far more than it says (interpreters, wrappers, evaluators).
 pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     let commands = simple_commands(command)?;
     let mut offers = commands.iter().map(offer);
@@ -14,8 +14,8 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     (same && covers(std::slice::from_ref(&offered), command)).then_some(offered)
 }
 
-/// The prefixes to offer with a compound command that no single prefix covers, one for each different part. Empty if
-/// they would not cover the whole command.
+/// Returns the prefixes to offer for a compound command that no single prefix covers, one for each different part.
+/// Empty if they would not cover the whole command.
 pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
     let Some(commands) = simple_commands(command).filter(|_| offered_prefix(command).is_none()) else {
         return Vec::new();
@@ -29,7 +29,7 @@ pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
     if covers(&parts, command) { parts } else { Vec::new() }
 }
 
-/// True if a part of the command begins with these words.
+/// True if a simple command in `command` begins with the words of the prefix.
 pub fn begins_a_part(prefix: &[String], command: &str) -> bool {
     let commands = simple_commands(command).unwrap_or_default();
     !prefix.is_empty() && commands.iter().any(|part| part.words.starts_with(prefix))

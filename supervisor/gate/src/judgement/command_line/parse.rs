@@ -6,7 +6,7 @@
 use super::lexical::{MAX_LENGTH, is_blank, is_delimiter, is_plain, is_plain_word, is_quotable, is_quote};
 use super::shell;
 
-/// Maximum number of simple commands in a covered command.
+/// Maximum number of simple commands in a command that a prefix can cover.
 const MAX_COMMANDS: usize = 64;
 
 /// Operators that may join two commands, longer ones first.
@@ -30,7 +30,7 @@ impl SimpleCommand {
     }
 }
 
-/// `None` if it is not certain that bash runs these commands and no others.
+/// Returns the simple commands of a text. `None` if it is not certain that bash runs exactly these.
 pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     if text.len() > MAX_LENGTH {
         return None;
@@ -78,7 +78,7 @@ impl<'a> WordReader<'a> {
         Some(word)
     }
 
-    /// Removes the quotes of a part of a word.
+    /// Reads a part of a word, without its quotes. `None` if bash could change it.
     fn piece(&mut self) -> Option<&'a str> {
         let quoted = self.rest.starts_with(is_quote);
         if quoted { self.quoted() } else { self.plain() }
@@ -98,14 +98,14 @@ impl<'a> WordReader<'a> {
         is_plain_word(text).then_some(text)
     }
 
-    /// False if no listed redirection follows.
+    /// Skips a redirection. False if none of [`REDIRECTIONS`] follows.
     fn redirection(&mut self) -> bool {
         let rest = REDIRECTIONS.iter().find_map(|listed| behind(self.rest, listed));
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
-    /// True if the text may end after the operator.
+    /// Skips an operator. True if the text may end after it; `None` if no operator of [`OPERATORS`] follows.
     fn join(&mut self) -> Option<bool> {
         if self.rest.is_empty() {
             return Some(true);
@@ -116,7 +116,7 @@ impl<'a> WordReader<'a> {
         Some(matches!(*operator, ";" | "\n"))
     }
 
-    /// True if there were any matching characters.
+    /// Skips matching characters. True if there were any.
     fn skip(&mut self, skipped: fn(char) -> bool) -> bool {
         let rest = self.rest.trim_start_matches(skipped);
         let any = rest.len() < self.rest.len();
@@ -125,7 +125,7 @@ impl<'a> WordReader<'a> {
     }
 }
 
-/// The text after a redirection, if the redirection ends there: `2>&1x` names a file.
+/// Returns the text after a redirection. `None` if `text` has another one: `2>&1x` names a file.
 fn behind<'a>(text: &'a str, listed: &str) -> Option<&'a str> {
     let rest = match listed.strip_suffix(NOWHERE) {
         Some(operator) => text.strip_prefix(operator)?.trim_start_matches(is_blank).strip_prefix(NOWHERE)?,

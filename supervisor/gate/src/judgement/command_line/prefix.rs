@@ -1,4 +1,4 @@
-//! A command prefix that a user typed, and a description of the commands that it covers.
+//! Command prefixes that a user typed, and descriptions of the commands that they cover.
 
 use super::lexical::{MAX_LENGTH, is_plain_word};
 use super::{programs, shell};

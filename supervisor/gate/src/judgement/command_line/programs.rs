@@ -1,5 +1,4 @@
-//! Words that determine what programs do. They select the prefixes to offer and to warn about, but never decide what a
-//! prefix covers.
+//! Words that determine what programs do. They decide which prefixes to offer, never what a prefix covers.
 
 use std::path::Path;
 
@@ -214,7 +213,7 @@ const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("rustup", &["show", "target+", "component+"]),
 ];
 
-/// Programs with one purpose.
+/// Programs with one purpose. Their name alone is offered as a prefix.
 const PLAIN: &[&str] = &[
     "pytest",
     "mypy",
@@ -243,11 +242,11 @@ const PLAIN: &[&str] = &[
     "rubocop",
 ];
 
-/// Programs that take their tasks from a file, but could run anything by an option. Not offered without an argument.
+/// Programs that take their tasks from a file, but could run anything by an option. Their name alone is not offered.
 const BARE: &[&str] =
     &["make", "gmake", "ninja", "just", "rake", "cmake", "ant", "task", "bazel", "meson", "scons"];
 
-/// The first words that determine what the command does; `None` if no prefix is specific enough.
+/// Returns the first words, which determine what the command does; `None` if no prefix is specific enough.
 pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     let (program, rest) = words.split_first()?;
     let name = family(program);
@@ -268,7 +267,7 @@ pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     words.get(..count)
 }
 
-/// Number of words that name a subcommand.
+/// Returns the number of words up to the subcommand, with the program; `None` if it is not a listed one.
 fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     let mut words = rest.iter().map(String::as_str);
     let first = words.next()?;
@@ -279,7 +278,7 @@ fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     words.next().filter(|second| !second.starts_with('-')).map(|_| 3)
 }
 
-/// Number of words that name the script of an interpreter.
+/// Returns the number of words up to an interpreter's script; `None` if an option decides what runs.
 fn script(words: &[String]) -> Option<usize> {
     match words.get(1)?.as_str() {
         "-m" if family(words.first()?) == "python" => {
@@ -307,7 +306,7 @@ fn is_interpreter(name: &str) -> bool {
     SHELLS.contains(&name) || INTERPRETERS.contains(&name)
 }
 
-/// The name of a program without directory and version: `python` for `/usr/bin/python3.12`.
+/// Returns the name of a program without directory and version: `python` for `/usr/bin/python3.12`.
 fn family(program: &str) -> &str {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');

@@ -1,4 +1,4 @@
-//! Failures that more access would not prevent, and advice that helps.
+//! Recognises failures that more access would not prevent, and advises what would.
 
 use ipc::confinement::Tier;
 use ipc::tool::{CommandExit, CommandResult};
@@ -6,11 +6,11 @@ use ipc::tool::{CommandExit, CommandResult};
 use crate::judgement::StandingRights;
 
 struct Advice {
-    /// True if the failure can occur with this access.
+    /// Returns true if the failure can occur with this access.
     holds: fn(&StandingRights) -> bool,
-    /// Lower-case words. One line of the output must contain all words of one group.
+    /// Groups of lower-case words. One line of the output must contain all words of one group.
     lines: &'static [&'static [&'static str]],
-    /// Words of which the command or the output must contain one. If empty, the lines suffice.
+    /// Words of which the command or the output must contain one. If empty, `lines` alone decides.
     of: &'static [&'static str],
     says: &'static str,
 }
@@ -136,7 +136,7 @@ impl Advice {
     }
 }
 
-/// Lower-case phrases by which programs report a missing variable.
+/// Lower-case phrases by which programs report a missing environment variable.
 const MISSING: &[&str] = &[
     "unbound variable",
     "parameter not set",
@@ -154,10 +154,10 @@ const MISSING: &[&str] = &[
     "key not found",
 ];
 
-/// Parts of names of variables with credentials, which users are never advised to pass.
+/// Parts of the names of variables that contain credentials. Users are never advised to pass these.
 const CREDENTIALS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"];
 
-/// Advice on a command that failed for a reason that more access would not prevent.
+/// Returns advice on a failed command, for causes that more access would not prevent.
 pub fn advice(standing: &StandingRights, command: &str, result: &CommandResult) -> Vec<String> {
     if result.exit == CommandExit::Code(0) {
         return Vec::new();
@@ -175,7 +175,7 @@ pub fn advice(standing: &StandingRights, command: &str, result: &CommandResult) 
     all
 }
 
-/// The variable that a line reports as missing, if the user has it.
+/// Returns the missing environment variable of a line, if the user has it and it seems to be no credential.
 fn left_out<'a>(standing: &StandingRights, line: &'a str) -> Option<&'a str> {
     let lower = line.to_ascii_lowercase();
     MISSING.iter().any(|words| lower.contains(words)).then_some(())?;

@@ -1,4 +1,4 @@
-//! Recognises denied system calls in a command's output that no access would permit.
+//! Recognises system calls in a command's output that the sandbox denies with any access.
 
 use complaint::{DeniedCall, When, denied_call};
 use ipc::confinement::Tier;
@@ -8,8 +8,7 @@ use libc::{ENOSYS, EPERM};
 
 use crate::judgement::StandingRights;
 
-/// The denial of the system call that a line names. `None` if the user could not make the call without a sandbox
-/// either.
+/// Returns the denial of the system call in a line. `None` if the user could not make it without a sandbox either.
 pub(super) fn refused_call(standing: &StandingRights, line: &str) -> Option<Denial> {
     let call = unpermitted_call(standing, line)?;
     standing.machine.permits(call.capability).then(|| Denial {
@@ -24,8 +23,8 @@ pub(super) fn refused_call(standing: &StandingRights, line: &str) -> Option<Deni
     })
 }
 
-/// The system call that a line names, if no access permits it. Sockets count only without a broker, which otherwise
-/// decides, and `io_uring` only if the kernel has it.
+/// Returns the system call that a line names, if the sandbox denies it with any access. A socket counts only with a
+/// broker, since without one the network allows it; `io_uring` counts only if the kernel has it.
 pub(super) fn unpermitted_call(standing: &StandingRights, line: &str) -> Option<DeniedCall> {
     denied_call(line).filter(|call| match call.name {
         "socket" => standing.tier != Tier::FloorUnmediated,

@@ -1,4 +1,4 @@
-//! Explains failed system calls of Bailiwick's own tools.
+//! Explains errors of Bailiwick's own tools.
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Operation};
@@ -9,8 +9,8 @@ use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
 use crate::judgement::{StandingRights, denial};
 
-/// The denial that caused a tool's error: the kernel denied the access, file modes would have permitted it, and the
-/// agent's access does not include it.
+/// Returns the denial that caused a tool's error: the kernel denied the access, file modes would have permitted it, and
+/// the agent's access does not include it. `None` for other causes.
 pub fn explain(standing: &StandingRights, error: &ToolError) -> Option<Denial> {
     let access = error.access.as_ref()?;
     // EXDEV: Landlock's error for a rename or link between directories without the right REFER (landlock(7)), and
@@ -32,8 +32,7 @@ pub fn explain(standing: &StandingRights, error: &ToolError) -> Option<Denial> {
     Some(Denial { errno: Some(access.errno), ..denial })
 }
 
-/// True if the sandbox causes such an error. EBUSY: a path that is mounted onto itself can be neither replaced nor
-/// removed.
+/// True if the sandbox can cause this error. EBUSY: a path that is mounted onto itself cannot be replaced.
 fn refuses_by(standing: &StandingRights, errno: i32) -> bool {
     [EACCES, EPERM, EROFS, EXDEV].contains(&errno) || (standing.tier == Tier::Full && errno == EBUSY)
 }
@@ -60,7 +59,7 @@ fn missing(standing: &StandingRights, access: &FailedAccess) -> Option<Denial> {
     }
 }
 
-/// The nearest existing directory above a missing path, as the worker found it. Ignores paths that are not above it.
+/// Returns the nearest existing directory that the worker found; `None` if it is not above the missing path.
 fn nearest(access: &FailedAccess) -> Option<&WirePath> {
     access.nearest.as_ref().filter(|nearest| access.path.is_within(nearest))
 }

@@ -1,4 +1,4 @@
-//! Hints for failures that programs report without naming the denial.
+//! Hints for failures that programs report without naming a denied path or host.
 
 use ipc::confinement::Tier;
 use ipc::refusal::{Refusal, Target};
@@ -8,7 +8,7 @@ use super::unreached::unreached;
 use crate::judgement::standing::is_git_config;
 use crate::judgement::{StandingRights, flags};
 
-/// A hint if a write to a protected git configuration was denied. Git continues then, and often exits with 0.
+/// Returns a hint if a write to a protected git configuration was denied. Git continues then, and often exits with 0.
 pub fn git_config_hint(standing: &StandingRights, result: &CommandResult) -> Option<String> {
     let is_refusal = |line: &str| {
         let line = line.to_ascii_lowercase();
@@ -30,8 +30,8 @@ pub fn git_config_hint(standing: &StandingRights, result: &CommandResult) -> Opt
     ))
 }
 
-/// A hint if a connection to localhost was refused in a sandbox with its own loopback. A server on the host then
-/// seems not to run.
+/// Returns a hint if a connection to localhost was refused, in a sandbox with its own loopback interface. A server on
+/// the host then seems not to run.
 pub fn connection_hint(standing: &StandingRights, result: &CommandResult) -> Option<&'static str> {
     let is_refusal = |line: &str| {
         let lower = line.to_ascii_lowercase();
@@ -43,7 +43,7 @@ pub fn connection_hint(standing: &StandingRights, result: &CommandResult) -> Opt
     let refused = result.exit != CommandExit::Code(0)
         && [&result.head, &result.tail].iter().flat_map(|text| text.lines()).any(is_refusal);
     let own = standing.tier != Tier::FloorUnmediated && standing.rights.net.is_off();
-    // A program that uses a unix socket may name a host.
+    // A program that could not reach a unix socket may name a host.
     let is_socket = |refusal: &Refusal| matches!(refusal.object, Target::Socket(_) | Target::Abstract(_));
     (own && refused && !result.refused.iter().any(is_socket)).then_some(
         "(With the network off, 127.0.0.1 and ::1 are the sandbox's own: only servers that were started within the same \

@@ -23,7 +23,7 @@ use crate::judgement::{StandingRights, denial};
 /// Maximum number of denials reported for one command.
 pub(super) const MAX_DENIALS: usize = 4;
 
-/// The denials that a command most likely met, each once. Never names a path within the agent's access.
+/// Returns the denials that a command most likely met, each once. None is for a path within the agent's access.
 pub(in crate::judgement) fn likely(
     standing: &StandingRights,
     call: &ShellExec,
@@ -45,7 +45,8 @@ pub(in crate::judgement) fn likely(
             .or_else(|| refused_process(standing, line, &result.named))
             .or_else(named)
     });
-    // A command that declares only to read never has a network, so it lacks no right. A command that succeeded did not need one.
+    // A command that declares only to read never has a network, so it lacks no right. A command that succeeded did not
+    // need a network.
     let networked = !succeeded && call.access != Access::Read && standing.rights.net.is_off();
     let addresses = lines().map(|line| line.text);
     let addresses = addresses
@@ -63,7 +64,7 @@ pub(in crate::judgement) fn likely(
     found
 }
 
-/// The denial of a line's first path outside of the agent's access.
+/// Returns the denial of the first path in a line that is outside of the agent's access; `None` if there is none.
 fn refused(
     standing: &StandingRights,
     call: &ShellExec,
@@ -90,7 +91,7 @@ fn refused(
     })
 }
 
-/// Grades a denial by the kernel's answer to a repeated access. `None` if the kernel permitted it.
+/// Grades a denial by the kernel's answer when the worker repeats the access. `None` if the kernel permits it then.
 fn graded(
     standing: &StandingRights,
     message: &DenialMessage<'_>,
@@ -102,7 +103,8 @@ fn graded(
         Some(errno) if message.errno() == errno && refuses_opening(standing, errno) => {
             Some(Denial { grade: Grade::Proved, errno: Some(errno), ..denial })
         }
-        // In these directories the kernel has other reasons to deny. But for a device whose mode permits access, only the rules do.
+        // In these directories the kernel has other reasons to deny. But only Landlock denies a device whose mode
+        // permits access.
         _ if is_kernel_tree(&place.path) && !closes_device(standing, message, &place.path) => None,
         _ => Some(denial),
     }
@@ -137,7 +139,7 @@ fn missing_for(standing: &StandingRights, message: &DenialMessage<'_>, place: &N
     is_ours.then(|| of_place(standing, message, place))
 }
 
-/// The denial of access to a hidden path, which a mount without permissions covers in the full tier.
+/// Returns the denial of access to a hidden path; `None` if file modes deny the access as well.
 fn missing_of_hidden(
     standing: &StandingRights,
     message: &DenialMessage<'_>,
@@ -154,7 +156,7 @@ fn missing_of_hidden(
     (permitted && !standing.machine.closes(path)).then(|| denial::unreadable(standing, path, Grade::Likely))
 }
 
-/// The denial with the path to grant: an existing one, or the parent directory if a name is removed.
+/// Returns the denial of a write. Its hint grants an existing path, or the parent directory if a name is removed.
 fn of_place(standing: &StandingRights, message: &DenialMessage<'_>, place: &NamedPlace) -> Denial {
     let path = &place.path;
     let denial =
@@ -164,13 +166,13 @@ fn of_place(standing: &StandingRights, message: &DenialMessage<'_>, place: &Name
     if message.tells_of_removal() { of_removal(standing, denial, path) } else { denial }
 }
 
-/// True if the machine denies the access by itself. Landlock never gives EROFS.
+/// True if the machine denies a write without the sandbox, too. Landlock never gives EROFS.
 fn machine_refuses(standing: &StandingRights, path: &WirePath, errno: i32) -> bool {
     let not_ours = errno == EROFS && standing.tier != Tier::Full;
     not_ours || standing.machine.is_read_only(path)
 }
 
-/// Changes a denial to the parent directory if a file is to be removed.
+/// Changes the hint of a denial to the parent directory, which is what the removal of a file needs.
 fn of_removal(standing: &StandingRights, denial: Denial, path: &WirePath) -> Denial {
     match path.as_path().parent().map(WirePath::from).filter(|parent| !standing.allows_write(parent)) {
         Some(parent) if denial.grant.is_some() => {
@@ -181,7 +183,7 @@ fn of_removal(standing: &StandingRights, denial: Denial, path: &WirePath) -> Den
     }
 }
 
-/// Recognises a denied socket in an interpreter's stack trace, whose last line has only the error.
+/// Returns the denial of a socket from an interpreter's stack trace, whose last line has only the error.
 fn refused_socket<'a>(standing: &StandingRights, mut lines: impl Iterator<Item = &'a str>) -> Option<Denial> {
     let mut seen = false;
     let refused = lines.any(|line| {
@@ -206,13 +208,13 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
         && (complains(&result.head) || complains(&result.tail))
 }
 
-/// True if one grant would prevent both denials, or if both are of the same object.
+/// True if one grant would prevent both denials, or if both are for the same object.
 pub fn is_same(one: &Denial, other: &Denial) -> bool {
     let grant = one.grant.is_some() && one.grant == other.grant;
     one.operation == other.operation && (grant || one.object == other.object)
 }
 
-/// Between file systems nothing can be moved or linked, even without a sandbox.
+/// True if there are several places, all on one device. Between devices, nothing can be moved or linked.
 fn on_one_device(places: &[&NamedPlace]) -> bool {
     places.windows(2).all(|pair| pair[0].device == pair[1].device) && places.len() > 1
 }

@@ -1,4 +1,4 @@
-//! One line of a command's output that complains about a path.
+//! Lines of a command's output that complain about a path.
 
 use complaint::{ErrorLine, Line};
 use ipc::denial::Operation;
@@ -27,11 +27,11 @@ const READERS: [&str; 16] = [
     "wc",
 ];
 
-/// Programs that execute the paths that they complain about.
+/// Programs that start other programs. Their complaint about a path may mean that they could not execute it.
 const STARTERS: [&str; 10] =
     ["env", "find", "make", "nice", "nohup", "setsid", "stdbuf", "time", "timeout", "xargs"];
 
-/// Words of a message about a change.
+/// Parts of words in messages about changing a file.
 const WRITES: [&str; 16] = [
     "cannot touch",
     "creat",
@@ -51,10 +51,10 @@ const WRITES: [&str; 16] = [
     "lock",
 ];
 
-/// Words of a message about the removal of a name.
+/// Parts of words in messages about removing a name from a directory.
 const REMOVALS: [&str; 5] = ["remov", "delet", "unlink", "renam", "cannot move"];
 
-/// Words of a message about a mode, an owner or times, which only the owner may change.
+/// Parts of messages about a mode, an owner or times of a file, which only its owner may change.
 const ATTRIBUTES: [&str; 6] =
     ["permissions of", "ownership of", "group of", "times of", "attribute", "chmod"];
 
@@ -65,7 +65,7 @@ pub(super) struct DenialMessage<'a> {
 }
 
 impl<'a> DenialMessage<'a> {
-    /// `None` if the line is not a complaint.
+    /// Reads a line of the output of `call`. `None` if it is no complaint about a path.
     pub(super) fn new(call: &'a ShellExec, line: Line<'a>) -> Option<Self> {
         let complaint = ErrorLine::new(line)?;
         let words = complaint.words();
@@ -80,7 +80,7 @@ impl<'a> DenialMessage<'a> {
         self.complaint.errno
     }
 
-    /// True if the complaint is about changing the path, as far as its text tells.
+    /// True if the complaint is about changing the path `named`, as far as its text tells.
     pub(super) fn is_about_writing(&self, named: &str) -> bool {
         self.tells_of_writing(named)
             || !(self.call.access == Access::Read
@@ -91,7 +91,7 @@ impl<'a> DenialMessage<'a> {
                 || self.words.contains("for reading"))
     }
 
-    /// True if the line itself says that the path was to be changed.
+    /// True if the line itself says that the path `named` was to be changed.
     pub(super) fn tells_of_writing(&self, named: &str) -> bool {
         if self.call.access == Access::Read {
             // The command declared not to write, so a right to write would not have helped.
@@ -103,7 +103,7 @@ impl<'a> DenialMessage<'a> {
             || (self.complaint.is_of_a_shell() && self.redirects_to(named))
     }
 
-    /// True if the line says that the path was to be removed, which needs access to its directory.
+    /// True if the line says that a path was to be removed. This needs write access to its directory.
     pub(super) fn tells_of_removal(&self) -> bool {
         self.has(&REMOVALS)
     }
@@ -126,7 +126,7 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// The kernel's answer to a repeated access; `None` if the command may have tried another kind of access.
+    /// Returns the errno of the repeated access, or 0; `None` if the command may have tried another kind of access.
     pub(super) fn answer(&self, place: &NamedPlace, operation: Operation) -> Option<i32> {
         // A file that can be read and executed, or does not exist, can only have been denied for writing.
         let permits = place.permits;
@@ -146,7 +146,7 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// True if the command itself most likely met the denial, and does not only show text of others.
+    /// True if the command itself most likely met the denial, and does not only show the text of others.
     pub(super) fn is_of_the_command(&self, named: &str) -> bool {
         let started = programs_in(&self.call.command);
         let only_shows = started.iter().all(|program| SHOWS_TEXT.contains(program));
@@ -154,7 +154,7 @@ impl<'a> DenialMessage<'a> {
     }
 
     /// True if the command passes the path to the complaining program, or redirects to it. Then the line is hardly a
-    /// message that is only shown.
+    /// text that the command only shows.
     pub(super) fn is_of_an_own_word(&self, named: &str) -> bool {
         let command = &self.call.command;
         let is_named = command.contains(named) && programs_in(command).contains(&self.complaint.program());

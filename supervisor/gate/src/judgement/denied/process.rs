@@ -1,7 +1,7 @@
-//! Denied access to other processes: signals and /proc.
+//! Denied access to other processes: signals and `/proc`.
 //!
-//! In the full sandbox tier, a command sees no other processes. In the lower tiers, Landlock's scopes deny access to
-//! them. Only processes of the same user count, since the kernel protects others anyway.
+//! In the full tier, a command sees no other processes. In the other tiers, Landlock's scopes deny access to them. Only
+//! processes of the same user count, since the kernel protects others anyway.
 
 use complaint::{ErrorLine, Line};
 use ipc::confinement::Tier;
@@ -12,7 +12,7 @@ use libc::{EACCES, EPERM};
 
 use crate::judgement::StandingRights;
 
-/// The denial that a line reports about a process.
+/// Returns the denial of access to a process that a line reports; `None` if it reports none.
 pub(super) fn refused_process(
     standing: &StandingRights,
     line: Line<'_>,
@@ -52,8 +52,8 @@ pub(super) fn refused_process(
     })
 }
 
-/// True if only the sandbox denies reading from a process in /proc. Not its memory, which the machine may reserve
-/// to ancestors (Yama, `ptrace(2)`). Not `/proc/self`, where a program looks for itself.
+/// True if nothing but the sandbox denies reading a file of a process in `/proc`. False for its memory, which the
+/// machine may reserve to ancestors (Yama, `ptrace(2)`), and for `/proc/self`, where a program reads about itself.
 fn may_look(standing: &StandingRights, place: &NamedPlace) -> bool {
     let is_own = ["/proc/self", "/proc/thread-self"].iter().any(|own| place.named.contains(own));
     !is_own && (standing.machine.is_of_root() || !place.path.as_path().ends_with("mem"))

@@ -1,4 +1,4 @@
-//! Turns the system calls that the broker denied into denials with the missing access.
+//! Converts system calls that the broker denied to denials, with the missing access.
 
 use complaint::lines;
 use ipc::confinement::Tier;
@@ -15,19 +15,20 @@ use super::unreached::host;
 use crate::judgement::standing::is_kernel_tree;
 use crate::judgement::{StandingRights, denial, flags, sockets};
 
-/// Sockets that the C library tries by itself and does not need.
+/// Directories and sockets of services that the C library tries by itself and does not need.
 const ASKED_IN_PASSING: [&str; 5] =
     ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
 
 /// Suffix of the address of a name server (RFC 1035, 4.2).
 const NAME_SERVER: &str = ":53";
 
-/// Denials that the broker reports, and those that the output reports.
+/// Returns the denials that the broker reports, then those in the output.
 pub fn denials(standing: &StandingRights, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
     denials_but(standing, call, result, |_| false)
 }
 
-/// Starts with denials for which `was_left` is false. The first of similar denials represents the others.
+/// Returns the same denials as [`denials`], those first for which `was_left` is false. The first of similar denials
+/// represents the others.
 pub fn denials_but(
     standing: &StandingRights,
     call: &ShellExec,
@@ -56,7 +57,6 @@ pub fn denials_but(
     found
 }
 
-/// Leaves out denials that one grant would prevent as well.
 #[cfg(test)]
 pub(in crate::judgement) fn proved(
     standing: &StandingRights,
@@ -73,7 +73,7 @@ fn refusals(standing: &StandingRights, call: &ShellExec, refused: &[Refusal]) ->
     refused.filter_map(|refusal| refused_by_rules(standing, refusal)).collect()
 }
 
-/// The denial with the missing access; `None` if the agent's access does not explain it.
+/// Returns the denial of a system call, with the missing access; `None` if the agent's access does not explain it.
 pub fn refused_by_rules(standing: &StandingRights, refusal: &Refusal) -> Option<Denial> {
     let denial = match &refusal.object {
         Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
@@ -124,8 +124,8 @@ fn of_address(standing: &StandingRights, address: &str, place: Place) -> Option<
     })
 }
 
-/// The denial of a host or port that is not on the list of hosts. Datagrams to listed hosts are blocked too, but no
-/// access allows them, and programs then use TCP.
+/// Returns the denial of a host or port that is not on the list of hosts. `None` for a listed one: the broker also
+/// denies datagrams to it, but no access allows them, and programs use TCP instead.
 fn of_host(standing: &StandingRights, name: &HostName, port: u16) -> Option<Denial> {
     if standing.rights.net.hosts().is_some_and(|hosts| hosts.allows(name, port)) {
         return None;
@@ -164,8 +164,8 @@ fn each_once(all: Vec<Denial>) -> Vec<Denial> {
     found
 }
 
-/// Replaces the address of a name server by the looked-up host from the output. The broker does not know the host,
-/// because the C library connects before it asks.
+/// Adds the host that was looked up to the address of a name server. The output names the host; the broker does not
+/// know it, because the C library connects before it asks.
 fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     if let Object::Address(address) = &mut denial.object
         && address.ends_with(NAME_SERVER)
@@ -175,7 +175,7 @@ fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     }
 }
 
-/// A denial that no access prevents, of an object of another program.
+/// Returns the denial of access to an object of another program. No grant prevents it.
 fn of_other(operation: Operation, what: String) -> Denial {
     Denial {
         layer: Layer::Mediation,

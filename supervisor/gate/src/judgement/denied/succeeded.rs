@@ -8,7 +8,7 @@ use ipc::named::NamedPlace;
 
 use super::message::DenialMessage;
 
-/// Programs that print the text of others, including subcommands of `git`, and programs that change directories.
+/// Programs that print the text of others, with subcommands of `git`; also `cd`, which prints nothing.
 pub(super) const SHOWS_TEXT: [&str; 40] = [
     "ag", "awk", "bat", "blame", "cat", "cd", "column", "comm", "cut", "diff", "dmesg", "echo", "egrep",
     "fgrep", "fold", "grep", "head", "hexdump", "jq", "less", "log", "ls", "more", "nl", "od", "printf",
@@ -19,8 +19,8 @@ pub(super) const SHOWS_TEXT: [&str; 40] = [
 /// Words of a shell that can precede the name of a program.
 const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
-/// Counts as proved only if the kernel denies the access named in the output, and the command line gives that path to
-/// the program that printed the complaint.
+/// Returns the denial if the command most likely met it, although it exited with 0. The denial is proved only if the
+/// kernel denies the repeated access, and the command passes the path to the complaining program.
 pub(super) fn despite_success(
     message: &DenialMessage<'_>,
     place: &NamedPlace,
@@ -39,7 +39,7 @@ pub(super) fn despite_success(
     Some(if proved { denial } else { Denial { grade: Grade::Likely, errno: None, ..denial } })
 }
 
-/// The programs that a command starts, as far as its text tells: the first word of each part, outside of quotes.
+/// Returns the programs that a command starts, as far as its text tells: the first word of each part outside of quotes.
 pub(super) fn programs_in(command: &str) -> Vec<&str> {
     let mut quote: Option<char> = None;
     let ends_part = |c: char| {
@@ -53,7 +53,7 @@ pub(super) fn programs_in(command: &str) -> Vec<&str> {
     command.split(ends_part).filter_map(program).collect()
 }
 
-/// The program of one part, after keywords and variables: `do LC_ALL=C /bin/ls`. `None` for a part of `2>&1`.
+/// Returns the program of one part, after keywords and variables (`do LC_ALL=C /bin/ls`); `None` for a part of `2>&1`.
 fn program(part: &str) -> Option<&str> {
     let comes_before = |word: &&str| word.contains('=') || KEYWORDS.contains(word);
     let mut words = part.split_whitespace().skip_while(comes_before);

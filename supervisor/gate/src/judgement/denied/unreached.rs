@@ -1,6 +1,6 @@
 use core::net::IpAddr;
 
-/// Messages in lower case about an unreachable host.
+/// Messages about an unreachable host, in lower case.
 pub(super) const UNREACHED: [&str; 9] = [
     "temporary failure in name resolution",
     "name or service not known",
@@ -13,7 +13,7 @@ pub(super) const UNREACHED: [&str; 9] = [
     "failed to establish a new connection",
 ];
 
-/// Messages about an unreachable host that end right before its name.
+/// Messages about an unreachable host, in lower case, that end right before its name.
 pub(super) const UNREACHED_HOST: [&str; 10] = [
     "could not resolve hostname",
     "could not resolve host",
@@ -30,7 +30,7 @@ pub(super) const UNREACHED_HOST: [&str; 10] = [
 /// Curl's messages for any failure to connect, in lower case.
 const NOT_CONNECTED: [&str; 2] = ["couldn't connect to server", "could not connect to server"];
 
-/// Phrases in lower case that end right before the name of a host.
+/// Phrases in lower case that end right before the name of a host. They do not say that it was unreachable.
 const HOST: [&str; 3] = ["dial tcp", "connect to host", "failed to connect to"];
 
 pub(super) fn unreached(line: &str) -> Option<String> {
@@ -44,7 +44,7 @@ pub(super) fn unreached(line: &str) -> Option<String> {
     Some(named().or_else(|| parameter(line)).unwrap_or("the network").to_owned())
 }
 
-/// The host whose look-up a line reports as failed.
+/// Returns the host that could not be looked up, if a line names it.
 pub(super) fn host(line: &str) -> Option<&str> {
     let lower = line.to_ascii_lowercase();
     let tells = UNREACHED.iter().chain(&UNREACHED_HOST).any(|phrase| says(&lower, phrase));
@@ -54,13 +54,13 @@ pub(super) fn host(line: &str) -> Option<&str> {
     tells.then(|| named().or_else(|| parameter(line))).flatten().filter(is_name)
 }
 
-/// `socket: …` counts only as the name of the failed call, at the beginning of the line or after a colon.
+/// True if the line contains the phrase. `socket: …` counts only at the beginning or after a colon.
 fn says(lower: &str, phrase: &str) -> bool {
     let is_call = |at: usize| !phrase.starts_with("socket: ") || is_apart(&lower[..at]);
     lower.match_indices(phrase).any(|(at, _)| is_call(at))
 }
 
-/// True if the next word begins a part of the message.
+/// True if a new part of a message begins after `before`.
 fn is_apart(before: &str) -> bool {
     before.is_empty() || before.ends_with(": ")
 }
@@ -70,7 +70,7 @@ fn is_elsewhere(named: &str) -> bool {
     address.is_some_and(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
-/// Recognises `…: NAME`, `… NAME: …`, `… ‘NAME’`.
+/// Returns the name after the phrase: `…: NAME`, `… NAME: …`, `… ‘NAME’`.
 fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
     let rest = line.get(lower.rfind(phrase)? + phrase.len()..)?;
     let rest = rest.trim_start_matches([':', ' ', '\'', '"', '‘', '(']);
@@ -78,7 +78,7 @@ fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
     is_host(name).then_some(name)
 }
 
-/// Recognises `HTTPSConnectionPool(host='NAME', port=443)`.
+/// Returns the name in `HTTPSConnectionPool(host='NAME', port=443)`, a message of Python's urllib3.
 fn parameter(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("host='")?;
     rest.split_once('\'').map(|(name, _)| name).filter(|name| is_host(name))
@@ -88,7 +88,7 @@ fn is_of_an_address(c: char) -> bool {
     c.is_ascii_alphanumeric() || ".-_:[]".contains(c)
 }
 
-/// True if a word could be a host or an address, and not the next word of a sentence.
+/// True if a word could be a host or an address. False for words that often follow the phrases.
 fn is_host(name: &str) -> bool {
     let plain = name.len() <= 253 && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[');
     plain && !["name", "no", "lookup", "on", "for", "tcp", "failed"].contains(&name)

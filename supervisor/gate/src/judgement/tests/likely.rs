@@ -58,7 +58,7 @@ pub(super) fn full() -> StandingRights {
     auto().seen_in(Tier::Full)
 }
 
-/// Command, output, path.
+/// Commands that fail to write, each with its output and the path of the denial.
 const WRITES: &[(&str, &str, &str)] = &[
     ("touch /etc/x", "touch: cannot touch '/etc/x': Permission denied", "/etc/x"),
     ("touch /etc/x", "touch: cannot touch ‘/etc/x’: Read-only file system", "/etc/x"),
@@ -186,7 +186,7 @@ fn a_refused_write_is_told_whatever_the_exit_status() {
     }
 }
 
-/// Command, output.
+/// Commands that only show the text of others, each with its output.
 const SHOWN: &[(&str, &str)] = &[
     ("cat build.log", "touch: cannot touch '/etc/x': Permission denied"),
     ("cd a && LC_ALL=C tail -n 99 build.log 2>&1 | head", "touch: cannot touch '/etc/x': Permission denied"),
@@ -331,7 +331,7 @@ fn set_id_bits_are_refused_by_the_filter_alone() {
     assert_eq!(first(&auto(), &shell("x"), owner), None);
 }
 
-/// Only root can give a file away.
+/// Tests that a change of owner is a denial for root alone, since nobody else can give a file away.
 #[test]
 fn a_file_that_was_to_be_another_users_is_a_denial_for_root_alone() {
     let output = "chown: changing ownership of '/srv/x': Permission denied";

@@ -13,7 +13,7 @@ fn planner() -> Rights {
     Rights { write: vec!["/tmp/bw-1".into()], ..deny().rights }
 }
 
-/// The writable directories, the network and true if it was denied; or the reason why there are none.
+/// Returns the writable directories and the network, and true if a network was refused; or why the plan was refused.
 fn judged(
     standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,

@@ -7,7 +7,7 @@ use super::likely::{ended, full, shell};
 use super::{auto, open_places};
 use crate::judgement::{StandingRights, denied};
 
-/// Denials if the worker repeated the access and the kernel gave these answers.
+/// Returns the denials if the worker repeated the access and the kernel gave these answers.
 fn tried(
     standing: &StandingRights,
     command: &str,

@@ -1,4 +1,4 @@
-//! Compares covered commands with what bash runs: no other programs, and the same words.
+//! Tests that bash runs no other programs than those in a covered command, and with the same words.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use super::{covers, prefixes};
 
 const APPROVED: &[&str] = &["cargo test", "git", "b", "echo", "cd d", "true", "kill -l"];
 
-/// Programs that bash can find, including ones that no test means to run.
+/// Programs that bash finds, including some that no test means to run.
 const PROGRAMS: &[&str] =
     &["cargo", "git", "b", "curl", "sh", "env", "sudo", "a", "x", "test", "d", "ls", "tail", "testx", "carg"];
 
 const LOCALES: &[&str] = &["C.UTF-8", "POSIX"];
 
-/// A directory with the only programs that can be found, each of which logs its arguments.
+/// Directory with the only programs that bash finds. Each of them logs its arguments.
 struct Stage {
     root: TempDir,
     bash: PathBuf,
@@ -51,7 +51,7 @@ impl Stage {
         self.root.path().join(name)
     }
 
-    /// Returns every call that the text makes, and the files that it leaves.
+    /// Runs a text in bash. Returns each call of a program, and the names of the files that the text leaves behind.
     fn run(&self, text: &str, locale: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let cwd = self.at("cwd");
         fs::create_dir_all(cwd.join("d")).expect("a directory");
@@ -74,7 +74,7 @@ impl Stage {
     }
 }
 
-/// Each call is the number of arguments, the name of the program, and the arguments.
+/// Reads the calls in a log: each is the number of arguments, the name of the program, and the arguments.
 fn calls(log: &str) -> Vec<Vec<String>> {
     let mut fields = log.split_terminator('\0').map(str::to_owned);
     let mut calls = Vec::new();
