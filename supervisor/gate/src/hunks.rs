@@ -1,4 +1,4 @@
-//! Hunks of a unified diff, by lines and on bytes, for any encoding and any line ends.
+//! Hunks of unified diffs. They work on lines of bytes, so that any encoding and any line ends are possible.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -12,14 +12,14 @@ const CONTEXT: usize = 3;
 
 type TextLine<'a> = &'a [u8];
 
-/// Hunk of a diff: its text, and the bytes that it replaces.
+/// Hunk of a diff: its text, and the ranges of bytes that it replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
     pub range: HunkRange,
     pub text: Vec<u8>,
 }
 
-/// Returns the hunks of a diff. After `deadline` the result is coarse, but still correct.
+/// Returns the hunks of a diff. After `deadline` the diff stays correct, but replaces more than needed.
 pub fn hunks(old: &[u8], new: &[u8], deadline: Instant) -> Vec<Hunk> {
     let (old, new) = (lines(old), lines(new));
     let hunk = |ops: &Vec<DiffOp>| {
@@ -40,28 +40,28 @@ pub fn hunks(old: &[u8], new: &[u8], deadline: Instant) -> Vec<Hunk> {
     groups(&old, &new, deadline).iter().map(hunk).collect()
 }
 
-/// Writes the hunks of a diff. After `deadline` the result is coarse, but still correct.
+/// Writes the hunks of a diff. `deadline` is as for [`hunks`].
 pub fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Write) -> io::Result<()> {
     let (old, new) = (lines(old), lines(new));
     groups(&old, &new, deadline).iter().try_for_each(|hunk| write_hunk(hunk, &old, &new, out))
 }
 
-/// Returns the steps of each hunk.
+/// Returns the diff operations of each hunk.
 fn groups(old: &[TextLine<'_>], new: &[TextLine<'_>], deadline: Instant) -> Vec<Vec<DiffOp>> {
     let ops = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline));
     let ops = in_sequence(&ops, old, new).unwrap_or_else(|| replaced(old, new));
     group_diff_ops(ops, CONTEXT)
 }
 
-/// Splits a text into lines with their line feeds. A carriage return is a part of its line, as for git.
+/// Splits a text into lines with their line feeds. A carriage return belongs to its line, as in git.
 fn lines(text: &[u8]) -> Vec<TextLine<'_>> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// Corrects the positions of steps, so that each begins at the end of the one before. Returns nothing if the steps do
-/// not lead from one text to the other.
+/// Corrects the positions of diff operations, so that each begins where the one before ends. `None` if the operations
+/// do not lead from the old text to the new one.
 ///
-/// `similar` 2.7 may keep old positions after it merged neighbouring steps.
+/// `similar` 2.7 may keep old positions after it merged neighbouring operations.
 fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Option<Vec<DiffOp>> {
     let (mut old_index, mut new_index) = (0, 0);
     let mut placed = Vec::with_capacity(ops.len());
@@ -84,7 +84,7 @@ fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Op
     (old_index == old.len() && new_index == new.len()).then_some(placed)
 }
 
-/// Returns a single replacement between the equal beginning and end.
+/// Returns a diff with one replacement: everything between the equal lines at the beginning and at the end.
 fn replaced(old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Vec<DiffOp> {
     let start = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
@@ -129,15 +129,15 @@ fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Returns the range of lines of a hunk's steps on one side.
+/// Returns the range of lines of a hunk on the side that `of` selects; `None` for no operations.
 fn extent(ops: &[DiffOp], of: fn(&DiffOp) -> Range<usize>) -> Option<Extent> {
     Some(Extent(of(ops.first()?).start, of(ops.last()?).end))
 }
 
-/// Range of lines, counted from 0, without the last.
+/// First line of a range, counted from 0, and the line after its last.
 struct Extent(usize, usize);
 
-/// The first line from 1, and the count unless it is 1. An empty range names the line before.
+/// Writes the first line, from 1, and the count unless it is 1. An empty range names the line before it.
 impl std::fmt::Display for Extent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.1 - self.0 {

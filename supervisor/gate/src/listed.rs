@@ -5,7 +5,7 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Empty before the first section.
+    /// Name of the section; empty before the first one.
     pub section: &'static str,
     pub place: &'static str,
 }
@@ -21,7 +21,7 @@ pub fn places(list: &'static str) -> impl Iterator<Item = Listed> {
     })
 }
 
-/// `None` for remarks and sections.
+/// Splits a line into path and reason. `None` for comments and section names.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (place, reason) = line.split_once(" # ").filter(|_| !line.starts_with('#'))?;
     Some((place.trim_end(), reason))

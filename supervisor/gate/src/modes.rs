@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use crate::activity::Activity;
 
-/// The mode whose access includes that of all others.
+/// Mode whose access includes that of all other modes.
 pub const WIDEST: ApprovalMode = ApprovalMode::Auto;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
     Top,
-    /// A sub-agent, whose access comes from its parent's call.
+    /// A sub-agent. The call that started it determines its access.
     Sub,
 }
 
@@ -26,7 +26,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The agent that a person talks to, at work.
+    /// Top-level agent that executes, which a person talks to.
     pub const FIRST: Self = Self { activity: Activity::Execute, rank: Rank::Top };
     pub const SUB: Self = Self { activity: Activity::Execute, rank: Rank::Sub };
     pub const PLANNER: Self = Self { activity: Activity::Plan, rank: Rank::Top };
@@ -34,10 +34,10 @@ impl Position {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProjectRight {
-    /// Includes the directories that git and caches need.
+    /// The project is writable, and so are the directories that git and caches need.
     Write,
     Read,
-    /// Access from the call that started the agent.
+    /// The call that started the agent determines which directories are writable.
     Given,
 }
 
@@ -51,14 +51,14 @@ enum Beyond {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeApprovals {
     Hold,
-    /// No request is approved, and a change to this mode ends earlier approvals.
+    /// No approval is possible, and a change to this mode ends earlier approvals.
     End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NetworkAfter {
     Kept,
-    /// A user who approves nothing wants nothing sent out either.
+    /// The network is turned off: a user who approves nothing wants nothing sent out either.
     Off,
 }
 
@@ -154,7 +154,7 @@ impl Permits {
         }
     }
 
-    /// True if the project can be changed, by the mode or an approval.
+    /// True if the project is writable in this mode, or can become so by an approval.
     pub const fn may_come_to_write(self) -> bool {
         self.writes_project() || self.asks()
     }
@@ -175,14 +175,14 @@ pub const fn takes_away(from: ApprovalMode, to: ApprovalMode) -> bool {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// The project, and the directories that git and caches need.
+    /// Directories that are writable in mode `auto` alone: the project, and what git and caches need.
     pub auto: Vec<WirePath>,
-    /// Writable in every mode.
+    /// Directories that are writable in every mode.
     pub always: Vec<WirePath>,
 }
 
 impl Modes {
-    /// Leaves out the private temp directory.
+    /// Returns the writable directories of a mode, without the private temp directory.
     pub fn roots(&self, mode: ApprovalMode) -> impl Iterator<Item = &WirePath> {
         let auto = if permits(Position::FIRST, mode).writes_project() { self.auto.as_slice() } else { &[] };
         self.always.iter().chain(auto)

@@ -1,20 +1,19 @@
-//! Part of a patch: some of its hunks, or other texts of its files. Everything else stays byte for byte as it was.
+//! Parts of a patch: some of its hunks, or other texts for its files. All other bytes of the files stay.
 
 use ipc::effect::{FileEffect, FileState, Patch};
 use ipc::path::WirePath;
 use protocol::approval::{ChangedText, ChangedTexts, FilePart, HunkRange, MOST_TEXT, merged};
 
-/// Bits of a mode that no regular file has.
+/// Bits of a file mode besides the permissions: file type, set-id bits and sticky bit.
 const TYPE: u32 = !0o777;
 
-/// Hunks of a patch whose files are text. Made of the same comparison that was shown.
+/// Hunks of a patch whose files are all text, from the comparison that the request showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchHunks {
-    /// The hunks of each file, in the order of the patch.
+    /// Hunks of each file, in the order of the patch.
     files: Vec<Vec<HunkRange>>,
 }
 
-/// Reason that a selection is no part of a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPart {
     #[error("the part names {0}, which the change does not have")]
@@ -40,8 +39,8 @@ pub enum NoPart {
 }
 
 impl PatchHunks {
-    /// Returns the hunks of a patch, by file in its order; `None` if a file is no text of limited size, or if its mode
-    /// changes, which no hunk shows.
+    /// Returns the hunks of a patch; `files` has those of each file. `None` if a file is not a text of limited size, or
+    /// if its mode changes, which no hunk shows.
     pub fn new(patch: &Patch, files: Vec<Vec<HunkRange>>) -> Option<Self> {
         let offers = |file: &FileEffect| {
             let mut states = [&file.old, &file.new].into_iter().flatten();
@@ -53,7 +52,7 @@ impl PatchHunks {
         (offers && !files.is_empty()).then_some(Self { files })
     }
 
-    /// Returns the texts of the files with their hunks.
+    /// Returns the old and new text of each file, with the hunks.
     pub fn texts(&self, patch: &Patch) -> ChangedTexts {
         let text = |state: &Option<FileState>| {
             state.as_ref().map(|state| String::from_utf8_lossy(&state.bytes).into_owned()).unwrap_or_default()
@@ -66,7 +65,7 @@ impl PatchHunks {
         files.map(changed).collect()
     }
 
-    /// Returns the part of the patch. A file of which nothing is selected is not in it.
+    /// Returns the selected part of a patch, without the files of which nothing is selected.
     pub fn part(&self, patch: &Patch, selected: &[FilePart]) -> Result<Patch, NoPart> {
         if !selected.is_sorted_by(|one, next| one.path() < next.path()) {
             return Err(NoPart::Order);
@@ -95,13 +94,13 @@ impl PatchHunks {
     }
 }
 
-/// True for a regular file whose text a person can read and edit as a whole.
+/// True for a file whose text a person can read and edit: no special mode bits, UTF-8 without NUL, limited size.
 fn is_text(state: &FileState) -> bool {
     let FileState { bytes, mode } = state;
     mode & TYPE == 0 && bytes.len() <= MOST_TEXT && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
 }
 
-/// Returns the state of a file after the selected part of its change.
+/// Returns a file after the selected part of its change; `None` if it does not exist then.
 fn of_file(file: &FileEffect, hunks: &[HunkRange], selected: &FilePart) -> Result<Option<FileState>, NoPart> {
     match (selected, &file.old, &file.new) {
         (FilePart::Text { path, .. }, _, None) => Err(NoPart::Removed(path.clone())),
@@ -177,14 +176,14 @@ mod tests {
         FilePart::Text { path: path.into(), text: text.to_owned() }
     }
 
-    /// Lines of few words, with line ends of each kind; the last line may lack its end.
+    /// Generates lines with few different words and each kind of line end.
     fn lines() -> impl Strategy<Value = Vec<String>> {
         let word = prop_oneof![6 => Just("a"), 2 => Just("b"), 1 => Just(""), 1 => Just("@@ -1 +1 @@"), 1 => Just("é\r")];
         let end = prop_oneof![8 => Just("\n"), 2 => Just("\r\n")];
         proptest::collection::vec((word, end).prop_map(|(word, end)| format!("{word}{end}")), 0..60)
     }
 
-    /// An old text, and a new one that differs from it in some lines.
+    /// Generates an old text, and a new one that differs in some lines.
     fn pair() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         let edits = proptest::collection::vec((any::<prop::sample::Index>(), 0..3u8), 0..6);
         (lines(), edits, any::<[bool; 2]>()).prop_map(|(old, edits, ends)| {
@@ -206,7 +205,7 @@ mod tests {
         })
     }
 
-    /// The chosen hunks as git reads them: a second reader of the same text, line by line.
+    /// Applies the chosen hunks line by line, as git does. The tests compare it with [`PatchHunks::part`].
     fn applied(old: &[u8], new: &[u8], takes: &dyn Fn(usize) -> bool) -> Vec<u8> {
         let deadline = Instant::now() + Duration::from_mins(1);
         let (mut out, mut rest) = (Vec::new(), old);

@@ -21,7 +21,7 @@ impl Document {
         Ok(Self { source: source.to_owned(), plan, layout })
     }
 
-    /// Returns the canonical file of a plan. Fails if the plan cannot be written as one.
+    /// Returns a new file for a plan, in the canonical form. Fails if the plan cannot be written as a file.
     pub fn of(plan: &Plan) -> Result<Self, Unwritable> {
         read_back(&print(plan)?, plan)
     }
@@ -34,7 +34,8 @@ impl Document {
         &self.source
     }
 
-    /// Rewrites only fields that differ. Unknown sections, comments, line ends and the spelling of other fields stay.
+    /// Returns the file with another plan. Only fields that differ are rewritten; unknown sections, comments, line ends
+    /// and the spelling of other fields stay.
     pub fn with_plan(&self, plan: &Plan) -> Result<Self, Unwritable> {
         read_back(&edited(&self.source, &self.plan, &self.layout, plan), plan)
     }

@@ -32,7 +32,7 @@ struct PlanEdits<'a> {
 }
 
 impl PlanEdits<'_> {
-    /// Comments in the replaced part stay, before the new text.
+    /// Replaces a range of the file. Comments in it stay, before the new text.
     fn replace(&mut self, range: &Range<usize>, text: &str) {
         let text = text.replace('\n', self.newline);
         let mut parts = self.comments_in(range.clone());
@@ -59,7 +59,7 @@ impl PlanEdits<'_> {
         self.section(self.layout.context.as_ref(), is_there.then_some(content), is_there.then_some(section));
     }
 
-    /// Rewrites a section, removes it, or adds it above the steps.
+    /// Rewrites a section, removes it, or adds it above the steps. `whole` is the content with the heading.
     fn section(&mut self, place: Option<&Section>, content: Option<String>, whole: Option<String>) {
         match (place, content, whole) {
             (Some(Section { content: Some(old), .. }), Some(new), _) => self.replace(old, &new),
@@ -73,7 +73,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Equal steps at both ends keep their text.
+    /// Replaces the steps. Equal steps at the beginning and at the end keep their text.
     fn steps(&mut self, old: &[PlanStep], new: &[PlanStep]) {
         let layout = self.layout;
         let before = old.iter().zip(new).take_while(|(one, other)| one == other).count();
@@ -109,7 +109,7 @@ impl PlanEdits<'_> {
         self.renumber(old, old.len() - after, new.len() - after);
     }
 
-    /// Renumbers the steps after the given one.
+    /// Renumbers the old steps from `first_old` on, which become `first_new` and later ones.
     fn renumber(&mut self, old: &[PlanStep], first_old: usize, first_new: usize) {
         let layout = self.layout;
         for (count, (step, place)) in old.iter().zip(&layout.steps).skip(first_old).enumerate() {
@@ -117,7 +117,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Existing steps keep their own text with its comments.
+    /// Writes moved steps in their new order. Existing steps keep their own text with its comments.
     fn rearrange(
         &mut self,
         olds: Range<usize>,
@@ -148,7 +148,7 @@ impl PlanEdits<'_> {
         self.list.push((whole, [&pieces.join(&space), last].concat()));
     }
 
-    /// The range of a step up to the next one. The last one ends with its last field and the comments right below.
+    /// Returns the range of a step up to the next one. The last ends with the comments right below its last field.
     fn whole_step(&self, at: usize) -> Range<usize> {
         let start = |at: usize| self.layout.steps.get(at).map(|step| step.heading.start);
         let from = start(at).unwrap_or(self.source.len());
@@ -211,7 +211,7 @@ impl PlanEdits<'_> {
     }
 }
 
-/// For each new step, the old step whose text it takes, if steps were moved.
+/// Returns the old step whose text each new step takes, if any; `None` as a whole if no step was moved.
 fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
     let mut left: Vec<usize> = (0..old.len()).collect();
     let mut take = |step: &PlanStep| {

@@ -2,7 +2,7 @@
 #[error("line {line}: {message}")]
 pub struct PlanError {
     pub line: usize,
-    /// The expectation and the actual text, in one sentence.
+    /// The expected and the actual text, in one sentence.
     pub message: String,
 }
 
@@ -19,12 +19,11 @@ impl PlanError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot write the plan: {cause}")]
 pub struct Unwritable {
-    /// The field, or the line of the file that would have been written.
+    /// Description of the field that cannot be written, or of the line that would not be read back as it was meant.
     pub cause: String,
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    /// Maximum number of quoted characters.
     const MOST: usize = 60;
     let mut shown: String = text.trim().chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.trim().chars().nth(MOST).is_some() {

@@ -7,7 +7,7 @@ use super::span;
 #[derive(Debug)]
 pub(super) struct PlanItem<'a> {
     pub line: usize,
-    /// Without marker, indentation, comments and blank lines at the end.
+    /// Lines of the item without the list marker, indentation, comments, and blank lines at the end.
     lines: Vec<(LineKind, &'a str)>,
 }
 
@@ -58,7 +58,7 @@ impl PlanItem<'_> {
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Returns the text of an item of one line. Fails for any other.
+    /// Returns the text of an item. Fails unless it has exactly one line.
     pub(super) fn one_line(&self, expected: &str) -> Result<&str, PlanError> {
         match self.lines.as_slice() {
             [] => Err(PlanError::at(self.line, format!("expected {expected}, found an empty item"))),
@@ -69,7 +69,7 @@ impl PlanItem<'_> {
         }
     }
 
-    /// Accepts one code span or one fenced block.
+    /// Returns the command of an item that is one code span or one fenced block. Fails for a span of several lines.
     pub(super) fn command(&self) -> Result<Option<String>, PlanError> {
         let [(first, text), rest @ ..] = self.lines.as_slice() else { return Ok(None) };
         if *first == LineKind::Opening && text.starts_with(['`', '~']) {
@@ -89,7 +89,7 @@ impl PlanItem<'_> {
     }
 }
 
-/// Accepts a block that is the whole item.
+/// Returns the code of a fenced block; `None` if the item has more than the block.
 fn fenced(lines: &[(LineKind, &str)]) -> Option<String> {
     let (_, code) = lines.split_last()?;
     // A second fence would have an opening line.

@@ -1,4 +1,4 @@
-//! Positions of a plan's fields in its file, in bytes, so that an edit of one field leaves all other bytes unchanged.
+//! Positions of a plan's fields in its file, in bytes. They let an edit of one field leave all other bytes unchanged.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(super) struct Layout {
     pub on_failure: Option<Section>,
     pub steps_heading: usize,
     pub steps: Vec<StepLayout>,
-    /// Neighbouring comment lines are one.
+    /// Comments. Neighbouring comment lines are one range.
     pub comments: Vec<Range<usize>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct StepLayout {
     pub number: Range<usize>,
     pub title: Range<usize>,
     pub description: Option<Range<usize>>,
-    /// The list of files, with its label.
+    /// The list of files, with its label `Files:`.
     pub files: Option<Range<usize>>,
     pub acceptance: Option<Range<usize>>,
     pub end: usize,

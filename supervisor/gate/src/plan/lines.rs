@@ -25,7 +25,7 @@ pub(super) enum LineKind {
     Blank,
     Comment,
     Heading(usize),
-    /// May stand after the marker of a list item.
+    /// Opening line of a fenced block, which may begin after the marker of a list item.
     Opening,
     /// A line of code, or the closing line of a fenced block.
     Fenced,
@@ -55,7 +55,8 @@ impl PlanLine<'_> {
     }
 }
 
-/// Fails for control characters, unclosed fences and comments, and code indented less than its fence.
+/// Returns the lines of a plan file. Fails for control characters, unclosed fences and comments, and code indented less
+/// than its fence.
 pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
     let mut lines = Vec::new();
     let mut inside = Inside::Nothing;
@@ -127,7 +128,7 @@ fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, Pl
     }
 }
 
-/// `rest` may close the comment. HTML takes `<!-->` for a whole comment.
+/// Reads a line of a comment, which `-->` in `rest` closes. HTML takes `<!-->` for a whole comment.
 fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
     let Some((_, after)) = rest.split_once("-->") else { return Ok(LineKind::Comment) };
     *inside = Inside::Nothing;
@@ -145,7 +146,7 @@ fn heading_level(text: &str) -> Option<usize> {
     is_heading.then_some(level)
 }
 
-/// The column and the number of bytes after the white space at the beginning of a text that starts in `column`.
+/// Returns the column and the number of bytes after the white space at the beginning of a text that starts in `column`.
 pub(super) fn indentation(text: &str, mut column: usize) -> (usize, usize) {
     let mut bytes = 0;
     for byte in text.bytes() {
@@ -189,7 +190,7 @@ fn opening(text: &str) -> Option<Fence> {
     (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Fence { column, length, mark })
 }
 
-/// Length of a list item's marker that is followed by white space.
+/// Returns the length of a list item's marker; `None` unless white space follows it.
 fn marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take(10).take_while(u8::is_ascii_digit).count();
     let ends: &[char] = if digits == 0 { &['-', '*', '+'] } else { &['.', ')'] };

@@ -51,13 +51,11 @@ pub use self::print::{print, validate};
 
 pub const MOST_BYTES: usize = 256 * 1024;
 
-/// Maximum number of steps of a plan.
 pub const MOST_STEPS: usize = 200;
 
-/// Maximum number of acceptance commands of a step.
 pub const MOST_COMMANDS: usize = 64;
 
-/// Returns the SHA-256 of these bytes in hexadecimal. An approval is bound to it.
+/// Returns the SHA-256 of a plan file in hexadecimal. An approval is bound to it.
 pub fn digest(text: impl AsRef<[u8]>) -> String {
     hexadecimal(&Sha256::digest(text.as_ref()))
 }

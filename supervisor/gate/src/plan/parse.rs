@@ -11,7 +11,7 @@ use super::span;
 use super::steps::steps;
 use super::words::{name_fault, path_fault};
 
-/// The sections with a meaning.
+/// Headings of the sections that are part of the plan. Other sections are ignored.
 const SECTIONS: [&str; 4] = ["Context", "Rights", "On failure", "Steps"];
 
 pub(super) fn parse(source: &str) -> Result<(Plan, Layout), PlanError> {
@@ -115,7 +115,7 @@ fn section(
     }
 }
 
-/// Returns the name of a section with a meaning. Fails if such a name has another spelling.
+/// Returns the section of [`SECTIONS`] that a heading names, if any. Fails for another spelling of its name.
 fn known(lines: &[PlanLine<'_>], at: usize) -> Result<Option<&'static str>, PlanError> {
     let found = heading(lines, at);
     let bare = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -184,7 +184,7 @@ fn on_failure(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<
     found.ok_or_else(|| PlanError::found(index, EXPECTED, line.text))
 }
 
-/// Fails with the first line that has content.
+/// Fails if a line of the range has content. Comments do not count.
 pub(super) fn nothing_after(
     lines: &[PlanLine<'_>],
     range: Range<usize>,

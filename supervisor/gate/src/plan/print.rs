@@ -6,10 +6,10 @@ use super::document::Document;
 use super::error::Unwritable;
 use super::span;
 
-/// Fails unless the file would be read back as the same plan: titles, paths and criteria must have no space around
-/// them, and titles and paths one line. Texts must not begin or end with a blank line, must not contain headings of
-/// steps or sections, labels on a line, or comments, and must close their fences. A criterion must not be a code span
-/// or a fenced block. The limits of a file apply.
+/// Returns the file of a plan. Fails unless it would be read back as the same plan: titles, paths and criteria must
+/// have no space around them, and titles and paths one line. Texts must not begin or end with a blank line, must not
+/// contain headings of steps or sections, labels on a line, or comments, and must close their fences. A criterion must
+/// not be a code span or a fenced block. The limits of a file apply.
 pub fn print(plan: &Plan) -> Result<String, Unwritable> {
     let text = canonical(plan);
     read_back(&text, plan)?;
@@ -21,7 +21,7 @@ pub fn validate(plan: &Plan) -> Result<(), Unwritable> {
     print(plan).map(drop)
 }
 
-/// Parses a text. Fails unless the result equals this plan.
+/// Parses a text. Fails unless the result equals `plan`.
 pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable> {
     let document = Document::parse(text).map_err(|error| Unwritable { cause: error.to_string() })?;
     match difference(document.plan(), plan) {

@@ -1,4 +1,4 @@
-/// Accepts exactly one code span. Only backticks count as an empty one.
+/// Returns the code of a text that is one code span, else `None`. Backticks alone are an empty span.
 pub(super) fn code(text: &str) -> Option<&str> {
     let marks = text.len() - text.trim_start_matches('`').len();
     if marks == 0 {
@@ -17,7 +17,7 @@ pub(super) fn code(text: &str) -> Option<&str> {
     if is_padded && !code.trim_matches(' ').is_empty() { code.get(1..code.len() - 1) } else { Some(code) }
 }
 
-/// Position of the first run of exactly this many backticks.
+/// Returns the position of the first run of exactly `marks` backticks.
 fn run_of(text: &str, marks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = text.get(at..)?.find('`') {

@@ -11,7 +11,7 @@ use super::span;
 use super::words::{command_fault, path_fault};
 use super::{MOST_COMMANDS, MOST_STEPS};
 
-/// The kind of a list in a step, from the line above the list.
+/// Kind of a list in a step, which the line above the list names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Label {
     Files,
@@ -28,7 +28,7 @@ impl Label {
         }
     }
 
-    /// Fails for a label in another spelling, since a command below it would be overlooked.
+    /// Returns the label in a line, if any. Fails for another spelling: commands below it would be overlooked.
     fn of(index: usize, line: &PlanLine<'_>) -> Result<Option<Self>, PlanError> {
         if !matches!(line.kind, LineKind::Text | LineKind::Heading(_)) {
             return Ok(None);

@@ -7,8 +7,8 @@ use super::error::quoted;
 /// Maximum number of characters in the name of a server or a tool.
 const LONGEST_NAME: usize = 64;
 
-/// The first invisible character: one that changes the direction of writing, has no width, or ends a line only in some
-/// programs.
+/// Returns the first invisible character: one that changes the direction of writing, has no width, or ends a line only
+/// in some programs.
 fn unseen(text: &str) -> Option<char> {
     let is_unseen = |c: &char| {
         matches!(*c,
@@ -30,7 +30,7 @@ fn named(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
 }
 
-/// The reason why a text is not an acceptance command.
+/// Returns the reason why a text is not an acceptance command; `None` if it is one.
 pub(super) fn command_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return Some("expected a command, found an empty text".into());
@@ -42,7 +42,7 @@ pub(super) fn command_fault(text: &str) -> Option<String> {
     Some(format!("expected a command without invisible characters, found {}", named(c)))
 }
 
-/// The reason why a text is not the name of a server or a tool.
+/// Returns the reason why a text is not the name of a server or a tool; `None` if it is one.
 pub(super) fn name_fault(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name = !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_plain);
@@ -54,7 +54,7 @@ pub(super) fn name_fault(text: &str) -> Option<String> {
     })
 }
 
-/// The reason why a text is not a path.
+/// Returns the reason why a text is not a path; `None` if it is one.
 pub(super) fn path_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return Some("expected a path, found an empty text".into());

@@ -1,6 +1,6 @@
-//! Settings of other programs that a person's editor, shell or agent acts on by itself.
+//! Settings that other programs of the user act on by themselves: editors, shells, agents.
 //!
-//! Listed in `settings.txt`. Names with a `*` are found by listing their directory; all others are looked up.
+//! The file `settings.txt` lists them. Names with a `*` are found by listing their directory; all others are looked up.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 
 use crate::listed::{matches, places};
 
-/// The name of a repository's git directory.
 pub const GIT: &str = ".git";
 
 static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
@@ -20,7 +19,7 @@ static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
 #[derive(Debug)]
 struct ProtectedSetting {
     path: &'static Path,
-    /// In lower case, since some file systems ignore case.
+    /// Components of the path in lower case, since some file systems ignore case.
     names: Vec<Vec<u8>>,
 }
 
@@ -30,7 +29,7 @@ impl ProtectedSetting {
         Self { path: Path::new(place), names: names.collect() }
     }
 
-    /// The directory to list, if the last component is a pattern.
+    /// Directory to list for a pattern; `None` if the last component is not a pattern.
     fn listed_in(&self) -> Option<&'static Path> {
         let is_pattern = self.names.last().is_some_and(|name| name.contains(&b'*'));
         self.path.parent().filter(|_| is_pattern)
@@ -45,7 +44,7 @@ pub fn plain() -> impl Iterator<Item = &'static Path> {
     SETTINGS.iter().filter(|setting| setting.listed_in().is_none()).map(|setting| setting.path)
 }
 
-/// Directories that contain names with a pattern, each once.
+/// Directories to list, because settings in them are named by a pattern. Each is there once.
 pub fn listed() -> BTreeSet<&'static Path> {
     SETTINGS.iter().filter_map(ProtectedSetting::listed_in).collect()
 }
@@ -56,8 +55,8 @@ pub fn is_listed(directory: &Path, name: &OsStr) -> bool {
     patterns.filter_map(|setting| setting.names.last()).any(|pattern| matches(pattern, &name))
 }
 
-/// Paths to watch below the target of the link at `path`: the whole target, or the listed paths that begin with `path`.
-/// Leaves out patterns, since the target is not listed.
+/// Returns the paths to watch below the target of a link at `path`: the rests of the listed paths that begin with
+/// `path`, or an empty path for the whole target. Patterns are left out, since the target is not listed.
 pub fn led_to(path: &Path) -> Vec<&'static Path> {
     let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     // These links lead to repositories, which are found by a search.
@@ -71,8 +70,8 @@ pub fn led_to(path: &Path) -> Vec<&'static Path> {
     inside
 }
 
-/// True if a program of the user's acts on the path `relative` in any directory of a project: in a git directory, or at
-/// or below a listed path. Ignores case, as some file systems do.
+/// True if a program of the user acts by itself on `relative`, a path in a project: a path in a git directory, or one
+/// that contains a listed path. Ignores case, as some file systems do.
 pub fn is_acted_on(relative: &Path) -> bool {
     let names: Vec<Vec<u8>> = relative.iter().map(|name| name.as_bytes().to_ascii_lowercase()).collect();
     let is_setting = |from: &[Vec<u8>]| SETTINGS.iter().any(|setting| setting.begins(from));

@@ -11,7 +11,7 @@
 
 use super::{Role, RoleDraft, RoleField};
 
-/// The line before and after the fields.
+/// Line before and after the fields.
 const FENCE: &str = "---";
 
 pub fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {

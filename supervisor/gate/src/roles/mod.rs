@@ -8,30 +8,29 @@ use protocol::cost::Usd;
 
 pub use markdown::parse_markdown;
 
-/// The model reads a description of each role with every request.
+/// Maximum number of roles. The model reads the description of each role with every request.
 pub const MOST_ROLES: usize = 32;
 
-/// In bytes. The parent's model reads descriptions.
+/// Maximum size of a description in bytes. The parent's model reads it.
 const LONGEST_DESCRIPTION: usize = 500;
 
-/// In bytes. The sub-agent's model reads the instructions.
+/// Maximum size of a role's instructions in bytes. The sub-agent's model reads them.
 const LONGEST_PROMPT: usize = 16 << 10;
 
 const LONGEST_NAME: usize = 40;
 
-/// The names of a role's fields.
 pub const FIELDS: [&str; 7] = ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     pub name: String,
-    /// Tasks for this role. The parent's model reads this text.
+    /// Description of the tasks that the role is for. The parent's model reads it.
     pub description: String,
     pub prompt: String,
-    /// True if the sub-agent may write by default. Otherwise it can only read, even if its call says something else.
+    /// True if the sub-agent may write by default. If false, it only reads, whatever its call says.
     pub writes: bool,
     pub model: Option<String>,
-    /// The only tools that the sub-agent has, if its access allows them. `None` for all tools.
+    /// Names of the only tools that the sub-agent may have; `None` for all tools that its access allows.
     pub tools: Option<Vec<String>>,
     pub max_steps: Option<u32>,
     pub max_usd: Option<Usd>,
@@ -42,7 +41,7 @@ pub struct Roles(Arc<[Role]>);
 
 #[derive(Clone, Debug)]
 pub enum RoleField {
-    /// A number keeps its original form. For `tools`, names separated by commas.
+    /// Value of a field as text. Numbers stay as they were written; names of tools are separated by commas.
     Text(String),
     List(Vec<String>),
 }
@@ -79,7 +78,7 @@ impl FromIterator<Role> for Roles {
 }
 
 impl RoleDraft {
-    /// The error says what was expected.
+    /// Sets a field. The error says which value was expected.
     pub fn set(&mut self, field: &str, value: RoleField) -> Result<(), String> {
         match (field, value) {
             ("description", RoleField::Text(text)) => {

@@ -1,4 +1,4 @@
-//! Arguments of the six tools, as the model writes them. The model reads the comments of the fields.
+//! Arguments of the worker's six tools, as the model writes them. The model reads the comments of the fields.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use std::path::PathBuf;
@@ -12,13 +12,11 @@ use serde::Deserialize;
 use super::meant_path::meant_path;
 use super::typed::Arguments;
 
-/// A field with an invalid value, and the expected one.
+/// Name of a field with an invalid value, and the reason with what was expected.
 pub(super) type BadArgument = (&'static str, String);
 
-/// The name of the tool that reads a file.
 pub const READ_FILE: &str = ReadFile::NAME;
 
-/// The name of the tool that runs a command.
 pub const SHELL_EXEC: &str = ShellExec::NAME;
 
 #[derive(Deserialize, JsonSchema)]
@@ -177,7 +175,7 @@ impl Edit {
     }
 }
 
-/// From either of the two forms.
+/// Returns the edits, which a call gives in one of two forms: a single one in three fields, or a list.
 fn edits(
     old: Option<String>,
     new: Option<String>,

@@ -13,7 +13,7 @@ pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     ]
 }
 
-/// Tools that can change something. While a plan is made, and for an agent that never writes, only the shell.
+/// Returns the tools that can change something: the shell alone during planning and for an agent that never writes.
 pub(super) fn acting(activity: Activity, writes: bool) -> Vec<Box<dyn Tool>> {
     let shell: Box<dyn Tool> = Box::new(Typed::<ShellExec>::new());
     match activity {

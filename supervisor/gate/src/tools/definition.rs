@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 pub struct ToolDefinition {
     pub name: Cow<'static, str>,
     pub description: Cow<'static, str>,
-    /// The JSON schema of the arguments.
     pub input_schema: Box<RawValue>,
 }
 

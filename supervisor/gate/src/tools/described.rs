@@ -1,4 +1,4 @@
-//! Descriptions of a call for an editor, from its arguments or from the change that it made.
+//! Descriptions of calls for an editor, from the arguments or from the change that a call made.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use protocol::event::{FileDiff, Location, ToolKind};
 
 use super::Invocation;
 
-/// In bytes of text in the changes of one call.
+/// Maximum size of the texts in the changes of one call, in bytes.
 const MOST: usize = 64 << 10;
 
-/// Changes that are too large, or not text.
+/// Changes are left out, because they are too large or not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut;
 
@@ -29,7 +29,7 @@ impl Invocation {
         }
     }
 
-    /// Relative paths are resolved against `project`.
+    /// Returns the file or directory that a call is about. Relative paths are resolved against `project`.
     pub fn locations(&self, project: &WirePath) -> Vec<Location> {
         let Self::Worker(call) = self else { return Vec::new() };
         let (path, line) = match call {
@@ -44,7 +44,7 @@ impl Invocation {
     }
 }
 
-/// Advice to the model for a call whose result is too long. `None` if the tool has no way to limit its result.
+/// Returns advice to the model for a call whose result is too long. `None` if the tool has no way to limit its result.
 pub const fn how_to_get_less(call: &ToolCall) -> Option<&'static str> {
     match call {
         ToolCall::ReadFile(_) => Some("read the file in pieces, with offset and limit"),

@@ -8,13 +8,13 @@ pub enum ToolUseError {
     NotAnObject {
         tool: String,
         reason: String,
-        /// The arguments that the tool expects.
+        /// Signature of the tool, such as `{path, offset?}`.
         arguments: String,
     },
     #[error("`{tool}` was not run: {}{reason}. Its arguments are {arguments}", place(.field.as_deref()))]
     Argument {
         tool: String,
-        /// Such as `edits[1].old_string`. `None` if the arguments as a whole are invalid.
+        /// Path of the field, such as `edits[1].old_string`. `None` if the arguments as a whole are invalid.
         field: Option<String>,
         reason: String,
         arguments: String,

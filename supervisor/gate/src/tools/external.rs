@@ -19,12 +19,12 @@ pub struct ExternalTool {
 /// A tool of a server that the kernel confines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestTool {
-    /// Without the server's own directories.
+    /// Access that the server has, except to its own directories.
     pub rights: Rights,
     pub access: ServerAccess,
-    /// Digest of the tool's definition as a person approved it.
+    /// Digest of the tool's definition.
     pub definition: String,
-    /// True if the person's settings let this project's first agent call the tool without a question.
+    /// True if the person's settings let the first agent of this project call the tool without a request.
     pub always: bool,
 }
 
@@ -65,7 +65,7 @@ impl Tool for ExternalTool {
         &self.definition
     }
 
-    /// Accepts every JSON object, byte for byte, since the server checks the arguments.
+    /// Accepts every JSON object and keeps its bytes, since the server checks the arguments.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         object(input).map_err(|reason| ToolUseError::NotAnObject {
             tool: self.definition.name.clone().into_owned(),

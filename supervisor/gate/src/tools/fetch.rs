@@ -19,11 +19,11 @@ pub struct FetchCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermittedFetch {
     pub url: PageUrl,
-    /// The hosts that may be connected to, all of the page's name.
+    /// Hosts that may be connected to: those that share the name of the page's host.
     pub hosts: Hosts,
-    /// Addresses beyond public ones that may be connected to.
+    /// Kinds of private addresses that may be connected to.
     pub reach: Reach,
-    /// True if an approval of this call permits it.
+    /// True if a person approved this call.
     pub is_approved: bool,
 }
 

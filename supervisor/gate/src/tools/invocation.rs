@@ -1,4 +1,4 @@
-//! A call with valid arguments, by the component that carries it out.
+//! Calls with valid arguments, by the component that carries them out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use ipc::tool::ToolCall;
 use super::external::GuestTool;
 use super::{FetchCall, PermittedFetch, PlanCall, SpawnAgent, TaskList};
 
-/// A call with valid arguments, by the component that carries it out.
+/// Call with valid arguments, by the component that carries it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     Worker(ToolCall),
@@ -33,22 +33,21 @@ pub enum ServedCall {
     Fetch(PermittedFetch),
 }
 
-/// A call of a tool that the supervisor carries out. It needs no approval, since such a tool gives an agent nothing
-/// beyond its access.
+/// Call of a tool that the supervisor carries out. It needs no approval: it gives an agent no more access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SupervisorCall {
     pub tool: Cow<'static, str>,
     pub json: String,
 }
 
-/// A call of an MCP server's tool. It needs an approval of exactly these bytes, unless the server is confined and may
-/// do no more than the agent.
+/// Call of an MCP server's tool. It needs an approval of exactly these bytes, unless the kernel confines the server and
+/// the server can do no more than the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalCall {
     pub server: String,
     /// The server's own name for the tool.
     pub tool: String,
     pub json: String,
-    /// `None` if the server is not confined.
+    /// The tool's access and definition; `None` if the kernel does not confine the server.
     pub guest: Option<Arc<GuestTool>>,
 }

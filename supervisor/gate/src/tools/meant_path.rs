@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-/// Fails with the reason and what to write instead if the meaning is not certain.
+/// Returns the path that a model means. The error says why this is uncertain, and what to write instead.
 pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, String> {
     if let Some(rest) = ["~", "$HOME", "${HOME}"].iter().find_map(|name| rest_of(text, name)) {
         return match home {
@@ -50,13 +50,13 @@ fn rest_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Accepts a scheme in either case (RFC 3986, 3.1).
+/// Returns the text after the scheme, which may be in either case (RFC 3986, 3.1); `None` for another scheme.
 fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
     let (name, rest) = text.split_once(':')?;
     name.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// True if the first component is a variable of the shell.
+/// True if the first component is a shell variable.
 fn is_variable(text: &str) -> bool {
     let of_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if let Some(braced) = text.strip_prefix("${") {
@@ -68,7 +68,7 @@ fn is_variable(text: &str) -> bool {
     first.strip_prefix('$').is_some_and(|name| !name.is_empty() && name.chars().all(of_a_name))
 }
 
-/// True for an address with a scheme and a host: as a path it would make a directory of the scheme's name.
+/// True for an address with a scheme and a host. Taken as a path, it would create a directory with the scheme's name.
 fn is_address(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once("://") else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -39,7 +39,7 @@ pub use typed::Arguments;
 pub trait Tool: Send + Sync {
     fn definition(&self) -> &ToolDefinition;
 
-    /// `input` is JSON.
+    /// Parses the arguments of a call, which are JSON.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError>;
 }
 

@@ -1,5 +1,4 @@
-//! Tools for plans: the planner's, which writes one, and the executor's, which reports on its steps. The model reads
-//! the comments of the fields.
+//! The planner's tool and the executor's, which reports on steps. The model reads the comments of the fields.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use protocol::plan::StepStatus;
@@ -11,22 +10,21 @@ use super::external::OfferedServer;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
-/// The name of the planner's tool.
 pub const WRITE_PLAN: &str = "write_plan";
 
-/// The longest note on a step, in bytes.
+/// Maximum size of a note on a step, in bytes.
 const LONGEST_NOTE: usize = 4 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanCall {
-    /// Asks for an approval to execute the plan.
+    /// The planner has written a plan, whose execution needs an approval.
     Write {
         markdown: String,
     },
     Update(StepUpdate),
 }
 
-/// The agent's report on a step, which may be wrong.
+/// The executor's report on a step, which may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepUpdate {
     pub step: u32,
@@ -38,7 +36,7 @@ pub(super) fn writing() -> Box<dyn Tool> {
     Box::new(Typed::<WritePlan>::new())
 }
 
-/// A plan may list these servers.
+/// Returns the planner's tool with a description that names the MCP servers that a plan may list.
 pub(super) fn writing_for(servers: &[OfferedServer]) -> Box<dyn Tool> {
     let typed = Typed::<WritePlan>::new();
     let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();

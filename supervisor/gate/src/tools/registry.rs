@@ -10,7 +10,7 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
 use crate::roles::Roles;
 
-/// In characters. Every provider accepts such names.
+/// Maximum length of a tool's name in characters. Every provider accepts such names.
 const NAME: usize = 64;
 
 pub struct Registry {
@@ -20,7 +20,7 @@ pub struct Registry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
-    /// True if the agent can ever write files.
+    /// True if the agent may be able to write files at some time.
     pub writes: bool,
     pub fetches: bool,
     pub delegates: bool,
@@ -37,7 +37,7 @@ pub enum PlanTool {
 pub enum UnfitTool {
     #[error("there is already a tool named `{0}`")]
     Duplicate(Cow<'static, str>),
-    /// Models cannot call a tool of this name.
+    /// The name has another length or other characters than models can call.
     #[error("a tool cannot be named {0:?}: a name has 1 to {NAME} letters, digits, `_` and `-`")]
     Name(Cow<'static, str>),
 }
@@ -47,7 +47,7 @@ impl Registry {
         Self::for_kit(activity, Kit { writes: true, fetches: false, delegates: false, plan: None })
     }
 
-    /// Leaves out tools that the agent's access never allows.
+    /// Returns the tools of an agent, without those that its access never allows.
     pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
         tools.extend(acting(activity, kit.writes));
@@ -66,7 +66,7 @@ impl Registry {
         self.replaced(SPAWN, || spawning(roles, &[]))
     }
 
-    /// Adds servers and roles to the tools that pass servers on: to sub-agents, and to the execution of a plan.
+    /// Adds servers and roles to the tools that start sub-agents and write plans, if there are servers.
     #[must_use]
     pub fn passing_on(self, roles: &Roles, servers: &[OfferedServer]) -> Self {
         if servers.is_empty() {
@@ -92,12 +92,13 @@ impl Registry {
         names.iter().map(String::as_str).find(|name| self.find(name).is_none())
     }
 
-    /// The tools with definitions that a model was given earlier. Fails with the name of a tool that does not exist any
-    /// more.
+    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that does
+    /// not exist any more.
     pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
         let found = |definition: &ToolDefinition| {
             let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);
-            // Withheld where nothing can be fetched, as in another front end. The rights decide on each call.
+            // The tool is left out where nothing can be fetched, and the model may know it from another front end. The
+            // rights decide on each call.
             let withheld = || (definition.name == FETCH_URL).then(|| Arc::from(fetching()));
             tool.cloned().or_else(withheld).ok_or_else(|| definition.name.clone().into_owned())
         };
@@ -110,7 +111,7 @@ impl Registry {
         self
     }
 
-    /// Fails if a tool has an invalid or existing name.
+    /// Adds tools. Fails if a name is invalid or exists already.
     pub fn with(mut self, more: Vec<Box<dyn Tool>>) -> Result<Self, UnfitTool> {
         for tool in more {
             let name = &tool.definition().name;
@@ -125,7 +126,7 @@ impl Registry {
         Ok(self.defined())
     }
 
-    /// Leaves out tools that have an invalid or existing name.
+    /// Returns the tools and more ones, without those whose name is invalid or exists already.
     #[must_use]
     pub fn extended(&self, more: Vec<Box<dyn Tool>>) -> Self {
         let mut extended = Self { tools: self.tools.clone(), definitions: self.definitions.clone() };

@@ -7,14 +7,13 @@ use ipc::tool::{
     ToolError, ToolOutput, Written, WrittenFile,
 };
 
-/// In bytes of one result. A worker sends far less, but a compromised one must not fill the context.
+/// Maximum size of a result in bytes. A worker sends far less; a compromised one must not fill the context.
 const MAX_BYTES: usize = 384 << 10;
 
 const MAX_PATH: usize = 4 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// Never empty.
     pub content: String,
     pub is_error: bool,
 }
@@ -45,7 +44,7 @@ pub fn render(output: &ToolOutput) -> Rendered {
     Rendered { content: bounded(content), is_error }
 }
 
-/// Like `cat -n`, then the number of remaining lines and how to read them.
+/// Renders a part of a file like `cat -n`, then the number of remaining lines and how to read them.
 fn render_file(file: &FileText) -> String {
     let mut text = String::with_capacity(file.text.len() + 8 * 64);
     let mut number = file.first_line;
@@ -185,7 +184,7 @@ fn left_out(omitted_bytes: u64) -> String {
     format!("[{} of output are left out here]", bytes(omitted_bytes))
 }
 
-/// Describes the file with a command's whole output, and how to read it.
+/// Returns where the whole output of a command is saved, and how to read it.
 pub fn whole_output(saved: &SavedOutput) -> String {
     let SavedOutput { path, bytes: size, cut } = saved;
     let (path, cut) = (shortened(path.to_string()), cut.clone().map(shortened));
@@ -232,7 +231,7 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// Shortens a text to the longest that a well-behaved worker sends.
+/// Cuts a text to the length that an honest worker sends at most.
 fn shortened(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_PATH));
     text

@@ -7,7 +7,7 @@ use schemars::transform::transform_subschemas;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Leaves out everything that costs tokens and tells a model nothing.
+/// Returns the JSON schema of arguments, without everything that costs tokens and tells a model nothing.
 pub(super) fn schema<T: JsonSchema>() -> Box<RawValue> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -42,7 +42,7 @@ fn lean(schema: &mut Schema) {
     transform_subschemas(&mut lean, schema);
 }
 
-/// `["integer", "null"]` → `"integer"`: an absent argument is left out, not null.
+/// Replaces `["integer", "null"]` by `"integer"`: a model leaves out an absent argument and never writes null.
 fn without_null(kind: &mut Value) {
     if let Value::Array(kinds) = kind
         && let [only, Value::String(null)] = kinds.as_slice()

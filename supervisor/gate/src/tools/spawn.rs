@@ -15,17 +15,17 @@ use crate::roles::{Role, Roles};
 /// Maximum size in bytes of a task.
 const LONGEST_TASK: usize = 32 << 10;
 
-/// A call for a sub-agent, without the access that it will have.
+/// Call for a sub-agent, without the access that the sub-agent will have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnAgent {
     pub task: String,
     /// True if the sub-agent may write at all.
     pub writes: bool,
-    /// Paths that the sub-agent may write. If empty, all that its parent may.
+    /// Paths that the sub-agent may write. If empty, all that its parent may write.
     pub write: Vec<WirePath>,
     pub network: bool,
     pub role: Option<String>,
-    /// Servers of the parent that the sub-agent may call, too.
+    /// MCP servers of the parent that the sub-agent may call too.
     pub servers: Vec<NamedServer>,
     pub model: Option<String>,
     pub max_steps: Option<u32>,
@@ -55,7 +55,7 @@ struct Spawning {
 struct AskedRights {
     spawn: SpawnAgent,
     servers: Vec<String>,
-    /// False if the call does not mention access.
+    /// True if the call names any access.
     says_access: bool,
 }
 
@@ -73,7 +73,7 @@ impl Tool for Spawning {
 }
 
 impl Spawning {
-    /// An agent passes on only servers that it has itself.
+    /// Returns the servers with these names. Fails for a server that the agent itself does not have.
     fn own_servers(&self, names: &[String]) -> Result<Vec<NamedServer>, BadArgument> {
         let unknown = |name: &&String| !self.servers.iter().any(|server| server.name == **name);
         if let Some(name) = names.iter().find(unknown) {
@@ -87,7 +87,7 @@ impl Spawning {
         Ok(self.servers.iter().filter(|server| names.contains(&server.name)).cloned().collect())
     }
 
-    /// A role can only remove access: a sub-agent with a reading role never writes.
+    /// Applies the role that the call names. A role only removes access: a sub-agent with a reading role never writes.
     fn in_role(
         &self,
         AskedRights { mut spawn, says_access, .. }: AskedRights,
@@ -112,8 +112,7 @@ impl Spawning {
     }
 }
 
-/// Adds the roles to description and schema, and the names of the servers to the schema. Removes fields without
-/// choices.
+/// Adds roles and servers to the schema, and the roles to the description. Removes fields without choices.
 fn with_choices(mut definition: ToolDefinition, roles: &Roles, servers: &[NamedServer]) -> ToolDefinition {
     let Ok(mut schema) = serde_json::from_str::<Value>(definition.input_schema.get()) else {
         return definition;

@@ -1,4 +1,4 @@
-//! A tool whose arguments are a Rust type, which gives its schema, its checks and the conversion.
+//! Tools whose arguments are a Rust type, which provides the schema, the checks and the conversion.
 
 use std::marker::PhantomData;
 
@@ -12,12 +12,12 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 pub trait Arguments: DeserializeOwned + JsonSchema {
     type Call: Into<Invocation>;
 
-    /// The tool's name, which must never change.
+    /// Name of the tool. It must never change.
     const NAME: &'static str;
-    /// The tool's description for the model.
+    /// Description of the tool for the model.
     const DESCRIPTION: &'static str;
 
-    /// Fails with the field that has an invalid value, and the expected one.
+    /// Converts the arguments to a call. The error is the name of a field with an invalid value, and what is expected.
     fn into_call(self) -> Result<Self::Call, (&'static str, String)>;
 }
 
@@ -67,13 +67,13 @@ impl<A: Arguments> Tool for Typed<A> {
     }
 }
 
-/// Fails with the reason.
+/// Fails with the reason if the input is not a JSON object.
 pub(super) fn object(input: &str) -> Result<(), String> {
     let read = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input);
     read.map(drop).map_err(|error| plain(&error.to_string()))
 }
 
-/// Adapts a message of serde for the model, which sees its arguments as a value without lines and does not know `u64`.
+/// Rewrites an error of serde for the model, which sees its arguments as one line and does not know `u64`.
 fn plain(reason: &str) -> String {
     const LENGTH: usize = 300;
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
@@ -86,7 +86,7 @@ fn plain(reason: &str) -> String {
     }
 }
 
-/// The arguments of a tool, from its schema: `{path, offset?, limit?}`.
+/// Returns the signature of a tool from the schema of its arguments: `{path, offset?, limit?}`.
 pub(super) fn signature(schema: &RawValue) -> String {
     #[derive(serde::Deserialize)]
     struct TypedObject {

@@ -5,7 +5,7 @@ pub(super) const MAX_LENGTH: usize = 8 * 1024;
 
 /// True for a character that bash takes as itself in an unquoted word, at least in some positions (`~`).
 ///
-/// ASCII alone: which other characters separate words depends on the locale.
+/// Only ASCII characters count: the locale decides which other characters separate words.
 pub(super) const fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric()
         || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=' | '^' | '~')

@@ -1,4 +1,4 @@
-//! Long, deep and random texts: each is parsed in time proportional to its length, without a panic.
+//! Tests that long, deep and random texts are parsed in time proportional to their length, without a panic.
 
 use proptest::prelude::*;
 

@@ -53,7 +53,7 @@ fn arguments_become_calls() {
     "#);
 }
 
-/// Names of tools, each with invalid arguments.
+/// Tools with invalid arguments: the name, and the arguments.
 const MISFITS: &[(&str, &str)] = &[
     ("", "{}"),
     ("Read_file", r#"{"path":"a"}"#),
