@@ -1,4 +1,4 @@
-//! Runs a program in a separate confinement to its end, to test or report the confinement.
+//! Runs a program in a confinement to its end, to test or report the confinement.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -16,28 +16,27 @@ use tokio::time::timeout;
 
 use crate::engine::place::ProjectSandbox;
 
-/// Long, because a run takes milliseconds.
+/// Time limit for a run. Runs take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Output of the program, with its confinement.
 pub(crate) struct ChildSaid {
     pub ruleset: RulesetReport,
     pub output: String,
 }
 
-/// The reason why a run failed.
+/// Error because of which a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InsideError {
     #[error(transparent)]
     System(#[from] io::Error),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// A step of the start failed; `stage` is its name in `sandbox-exec`.
+    /// A step of `sandbox-exec` before the program failed; `stage` is the name of the step.
     #[error("{stage}: {detail}")]
     Refused {
         stage: String,
         detail: String,
-        /// Set if the machine refuses the full tier.
+        /// Reason why the machine cannot have the full tier; `None` if it can or another step failed.
         refusal: Option<FullTierRefusal>,
     },
     #[error("sandbox-exec ended too early, or its output is invalid: {0}")]
@@ -46,7 +45,7 @@ pub(crate) enum InsideError {
     Late,
 }
 
-/// Runs sandbox-exec with these arguments and standard input.
+/// Runs `sandbox-exec` in the confinement, with these arguments and this standard input.
 pub(crate) async fn run(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -57,7 +56,7 @@ pub(crate) async fn run(
     run_program(setup, confinement, [program].into_iter().chain(arguments).collect(), input).await
 }
 
-/// Runs a command with `input` on its standard input. Fails after `PATIENCE`.
+/// Runs a command in the confinement, with `input` on its standard input. Fails after [`PATIENCE`].
 pub(crate) async fn run_program(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -68,15 +67,15 @@ pub(crate) async fn run_program(
     timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
 }
 
-/// Objects outside the sandbox that the self-test tries to reach.
+/// Objects outside the sandbox that the self-test tries to access.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SelfTestTargets<'a> {
     pub hidden: Option<&'a Path>,
-    /// Name of an abstract unix socket with a listener.
+    /// Name of an abstract Unix socket that has a listener; `None` skips the attempt.
     pub abstract_name: Option<&'a str>,
 }
 
-/// Lets a confined process try access that no setting allows. Returns one attempt for each object.
+/// Starts a confined process that tries accesses that no setting allows. Returns one attempt for each object.
 pub(crate) async fn self_test(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -92,7 +91,7 @@ pub(crate) async fn self_test(
     Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))
 }
 
-/// Lets a confined process try these accesses. Returns the outcomes in the same order.
+/// Starts a confined process that tries these accesses. Returns their outcomes in the same order.
 pub(crate) async fn try_all(
     setup: &ProjectSandbox,
     confinement: Confinement,

@@ -1,4 +1,4 @@
-//! A running session: its sandbox, its opening, and the driver that carries out its agents' decisions.
+//! A running session: its sandbox, the steps that open it, and the driver that carries out its agents' decisions.
 
 pub mod driver;
 pub(crate) mod inside;

@@ -13,9 +13,9 @@ const LONGEST_MESSAGE: usize = 16 << 10;
 
 pub(super) struct RunAccount {
     turns: Turns,
-    /// Start of the present turn, read only if the agent has several.
+    /// Start of the present turn. Read only for an agent that may have several turns.
     turn_began: Option<Instant>,
-    /// Totals of the turns before the present one.
+    /// Totals of the earlier turns.
     totals: Totals,
     end: Option<RunEnd>,
 }
@@ -41,7 +41,7 @@ impl RunAccount {
         self.turn_began = Some(Instant::now());
     }
 
-    /// Records the end of a turn. Returns an event if the user may start another turn.
+    /// Records the end of a turn. Returns the event to log if the user may start another turn.
     pub(super) fn end_turn(&mut self, end: RunEnd, is_closed: bool) -> Option<TurnFinished> {
         if self.has_one_turn() || is_closed {
             self.end = Some(end);
@@ -63,7 +63,7 @@ impl RunAccount {
         })
     }
 
-    /// Ends the run for a reason outside its turns, unless it has ended.
+    /// Ends the run for a reason outside its turns, such as a failed session. Has no effect if the run has ended.
     pub(super) fn break_off(&mut self, reason: EndReason, message: String) {
         self.end.get_or_insert_with(|| RunEnd::without_account(reason, message));
     }
@@ -86,7 +86,7 @@ impl RunAccount {
     }
 }
 
-/// Returns the report on a sub-agent of which nothing is known.
+/// Returns the report on a sub-agent that has no totals, such as one that was not started.
 pub(super) fn empty_account(
     agent: AgentId,
     call: Option<CallId>,

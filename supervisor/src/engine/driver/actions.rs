@@ -1,4 +1,4 @@
-//! Actions of the user: their paths resolved, and their kinds distinguished.
+//! Kinds of the user's actions, and the paths in them, which are resolved in the file system.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub(super) const fn is_last(action: &UserAction) -> bool {
     matches!(&action.kind, UserActionKind::Agent(action) if ends_session(action))
 }
 
-/// True if the action withdraws access in this mode. The access is then withdrawn from every agent of the session.
+/// True if the action withdraws access in the mode `now`. It is then withdrawn from every agent of the session.
 pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool {
     match action {
         AgentAction::SetRights { change } => match change {
@@ -74,7 +74,7 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
     }
 }
 
-/// Resolves the path that the user named, because the core knows nothing of file systems.
+/// Resolves the path in an action, since the core does not access file systems. The error is a text for the user.
 pub(super) fn resolved(project: &Path, action: AgentAction) -> Result<AgentAction, String> {
     let AgentAction::SetRights { change } = action else { return Ok(action) };
     let change = match change {

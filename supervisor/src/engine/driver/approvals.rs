@@ -1,5 +1,5 @@
-//! Requests for approvals, each awaited in a task of its own, with its deadline, and decided once. Anything that is not
-//! an answer to exactly this request denies it; an answer to no open request is only logged.
+//! Approval requests, each awaited in a task of its own with a time limit, and decided once. Invalid data as an answer
+//! denies the request; an answer to no open request is only logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -17,16 +17,16 @@ use super::event_sink::EventSink;
 use super::flushes::{After, Flushes};
 use super::{SessionError, Shared};
 
-/// Maximum number of characters of a front end's text that a cause repeats.
+/// Maximum number of characters that a logged cause quotes of a front end's text.
 const MAX_CAUSE: usize = 300;
 
 #[derive(Default)]
 pub(super) struct Approvals {
-    /// Requests that are shown once they are on the disk.
+    /// Requests whose event is not synced to the disk yet. The front end is asked afterwards.
     unwritten: BTreeMap<ApprovalId, Box<ServerRequest>>,
-    /// Requests that the front end was asked, each with the sender that ends its wait.
+    /// Requests that the front end was asked, each with the sender that settles it.
     pending: BTreeMap<ApprovalId, oneshot::Sender<Input>>,
-    /// Waits for answers. A withdrawn wait ends without an input.
+    /// Tasks that wait for answers. A withdrawn one ends with `None`.
     waiting: JoinSet<(ApprovalId, Option<Input>)>,
     host_answers: HashMap<HostQuestionId, HostAnswers>,
 }
@@ -38,7 +38,7 @@ impl Approvals {
         self.waiting.spawn(wait(id, time, settled, ui));
     }
 
-    /// Delivers an answer to its request; `for_us` is true if it names this session. The error says why it is ignored.
+    /// Delivers an answer; `for_us` is true if it names this session. The error says why the answer is ignored.
     pub(super) fn answer(
         &mut self,
         id: ApprovalId,
@@ -61,7 +61,7 @@ impl Approvals {
         self.unwritten.remove(&id).is_none()
     }
 
-    /// Returns the outcome of the next request, as the core's input. Pends while no request is open. Cancel safe.
+    /// Returns the outcome of the next request, as an input for the core. Pends while none is open. Cancel safe.
     pub(super) async fn next(&mut self) -> Input {
         loop {
             let Some(over) = self.waiting.join_next().await else { return std::future::pending().await };
@@ -74,7 +74,7 @@ impl Approvals {
         }
     }
 
-    /// Denies a request whose task ended without an outcome.
+    /// Returns a denial for a request whose task ended without an outcome; `None` if every request has its task.
     fn abandoned(&self, error: &str) -> Option<(ApprovalId, Option<Input>)> {
         let (id, _) = self.pending.iter().find(|(_, settle)| settle.is_closed())?;
         let cause = format!("the wait for an answer failed: {error}");
@@ -99,7 +99,7 @@ async fn wait(
     (id, input)
 }
 
-/// Leaves the judgement of an answer to the core, except for data that is not an answer.
+/// Converts an answer to an input for the core, which judges it. Data that is no answer becomes a denial.
 fn input(id: ApprovalId, answer: ApprovalAnswer) -> Input {
     match answer.into_op(id) {
         Ok(op) => Input::Op(op),
@@ -119,7 +119,7 @@ fn decision(answer: &ApprovalAnswer) -> &'static str {
     answer.decision().map_or("no decision", ReviewDecision::as_str)
 }
 
-/// Returns the notice for the log on an action that arrived after the session's end, if one is needed.
+/// Returns the notice to log about an action that arrives after the session's end; `None` if none is needed.
 pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
     Some(match kind.unread()? {
         Unread::Answer(id, answer) => {
@@ -136,14 +136,14 @@ fn bounded(cause: &str) -> String {
     cause.chars().take(MAX_CAUSE).collect()
 }
 
-/// Denies a request that cannot be serialised and so can be neither logged nor shown.
+/// Returns a denial if there is an error: a request that cannot be serialised can be neither logged nor shown.
 fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input> {
     let cause = format!("the request cannot be serialised: {}", error?);
     Some(lapsed(id, DecidedBy::BadAnswer, cause))
 }
 
 impl Approvals {
-    /// Logs the question. The front end is asked once it is on the disk, and not at all if it cannot be logged.
+    /// Logs an approval request. The front end is asked once the event is synced to the disk.
     pub(super) fn request(
         &mut self,
         shared: &mut Shared,
@@ -176,7 +176,7 @@ impl Approvals {
         }
     }
 
-    /// Converts a question of a worker's gateway to an input of the core, which answers it once.
+    /// Converts a host question of a worker's gateway to an input for the core, which answers it once.
     pub(super) fn ask_host(
         &mut self,
         generation: Generation,

@@ -1,4 +1,4 @@
-//! Trait by which a session starts workers. Tests implement it with imaginary workers, to choose what happens when.
+//! Trait by which a session starts workers. Tests implement it without processes, to choose the order of events.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::tripwire::apart;
 
-/// Starts workers and guests.
+/// Starts workers, and guests: other confined processes of an agent.
 pub trait Boundary: Send + Sync {
-    /// Starts a worker, unless the start is cancelled before the worker is ready. No process is left after an error.
+    /// Starts a worker. The start can be cancelled until the worker is ready. No process is left after an error.
     fn start(
         &self,
         order: WorkerOrder,
         cancelled: oneshot::Receiver<()>,
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>>;
 
-    /// Fetches a page, until `cancelled` fires or its sender is dropped. No process is left then.
+    /// Fetches a page by a guest process. Ends the process early if `cancelled` fires or its sender is dropped.
     fn fetch(&self, order: PageOrder, cancelled: oneshot::Receiver<()>) -> BoxFuture<'static, FetchEnd> {
         drop((order, cancelled));
         Box::pin(async { FetchEnd { outcome: Err(GuestError::Ended), used: HostUse::default() } })
@@ -48,12 +48,12 @@ pub struct WorkerOrder {
     pub agent: AgentId,
     pub generation: Generation,
     pub confinement: Confinement,
-    /// True if the worker's caches get copies from levels with more access.
+    /// True if the worker's caches get copies from the caches of levels with more access.
     pub reads_down: bool,
     pub guests: GuestLog,
 }
 
-/// A worker that is ready and verified.
+/// A worker that is ready, and whose reported rules were checked.
 pub struct StartedWorker {
     pub generation: Generation,
     pub pid: u32,
@@ -61,18 +61,18 @@ pub struct StartedWorker {
     /// Time from spawning to readiness.
     pub startup: Duration,
     pub control: Box<dyn WorkerControl>,
-    /// Messages of the worker; [`WorkerEvent::Ended`] is the last.
+    /// Messages of the worker. [`WorkerEvent::Ended`] is the last one.
     pub events: mpsc::Receiver<WorkerEvent>,
 }
 
 pub trait WorkerControl: Send + Sync {
-    /// Sends a call. Has no effect if the worker is gone: its `Ended` event lists the call as open.
+    /// Sends a call. Has no effect if the worker is gone: the worker's `Ended` event lists the call as open.
     fn call(&self, call: CallId, work: Work);
 
-    /// Cancels a call; its outcome still arrives.
+    /// Asks the worker to cancel a call. The outcome of the call still arrives.
     fn cancel(&self, call: CallId);
 
-    /// Sends an effect to be carried out. A worker accepts one, and nothing after it.
+    /// Sends an approved effect, after which the worker accepts nothing. After an error, nothing was sent.
     fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError>;
 
     fn drain(&self);
@@ -81,14 +81,14 @@ pub trait WorkerControl: Send + Sync {
     fn kill(&self);
 }
 
-/// Boundary with real processes, which the kernel confines.
+/// Boundary with real worker processes, which the kernel confines.
 #[derive(Clone, Debug)]
 pub struct Processes {
     pub spawner: Spawner,
     pub programs: Programs,
-    /// Writes that an earlier process of the session left unfinished.
+    /// Files of writes that an earlier process of the session did not finish.
     pub leftovers: Option<Leftovers>,
-    /// Directories of the levels of access.
+    /// Cache directories for each level of access; `None` if workers have no such caches.
     pub places: Option<LevelPlaces>,
 }
 
@@ -138,15 +138,14 @@ impl Boundary for Processes {
     }
 }
 
-/// Waits for a cancellation. A dropped sender cancels nothing.
+/// Waits until `cancelled` fires. Pends for ever if its sender is dropped.
 async fn cancellation(cancelled: oneshot::Receiver<()>) {
     if cancelled.await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Copies the caches of levels with more access to a program's caches. Programs fetch or build again what cannot be
-/// copied.
+/// Copies the caches of levels with more access to those of this level. Programs can fetch again what is missing.
 pub(crate) async fn read_down(places: LevelPlaces, confinement: &Confinement) {
     let Confinement { temp, environment, .. } = confinement;
     let Some(caches) = environment.caches.clone() else { return };

@@ -1,6 +1,6 @@
-//! Budget of the session. Each request reserves its estimate until its usage is known, so that agents that work at the
-//! same time do not spend the same tokens twice. A request waits if the reservations of others leave less than its
-//! estimate.
+//! Budget of the session. Each request reserves its estimated cost until its usage is known, so that agents that work
+//! at the same time do not spend the same tokens twice. A request waits if the reservations of other agents leave less
+//! than its estimate.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use protocol::event::{Account, EventKind};
 
 use agent::core::{EndReason, Estimate, RunLimits};
 
-/// Tokens, money and replies of all agents of a session, against its limits.
+/// Tokens, money and replies that all agents of a session have used, and the limits on them.
 #[derive(Debug, Default)]
 pub(super) struct SessionBudget {
     limits: RunLimits,
     spent: Account,
-    /// Number of replies of all agents' models.
+    /// Number of replies of all agents' models since the start of the turn.
     replies: u32,
-    /// Part of `spent` that sub-agents spent and no agent of the top level has in its account yet.
+    /// Spending of sub-agents that is in no top-level agent's account yet. Included in `spent`.
     below: Account,
-    /// Spending of sub-agents while no turn was under way, as for a plan. Only the session has it in its account.
+    /// Spending of sub-agents between turns, such as for a plan. Only the session's result includes it.
     outside: Account,
     /// Estimates of open requests, one for each agent.
     reserved: BTreeMap<AgentId, Estimate>,
@@ -29,7 +29,7 @@ pub(super) struct SessionBudget {
 pub(super) enum Admission {
     Go,
     Wait,
-    /// Nothing is left: the exhausted limit, and a sentence about it.
+    /// A limit is exhausted: the reason, and a sentence about it.
     Spent(EndReason, String),
 }
 
@@ -38,7 +38,7 @@ impl SessionBudget {
         Self { limits, ..Self::default() }
     }
 
-    /// Resets the spending: limits apply to one turn, with everything that sub-agents do for it.
+    /// Resets the spending at the start of a turn. Limits apply to one turn, with everything that sub-agents do for it.
     pub(super) fn begin_turn(&mut self) {
         (self.spent, self.replies) = (Account::default(), 0);
         self.outside += std::mem::take(&mut self.below);
@@ -77,7 +77,7 @@ impl SessionBudget {
         Some((EndReason::CostLimit, message))
     }
 
-    /// Adds the spending that an event reports. True if a request was settled.
+    /// Adds the spending that an event reports. True if the event ended a reservation.
     pub(super) fn note(&mut self, agent: &AgentId, event: &EventKind) -> bool {
         let account = match event {
             EventKind::ModelFailed { .. } => Account::default(),
@@ -101,12 +101,12 @@ impl SessionBudget {
         self.reserved.remove(agent).is_some()
     }
 
-    /// Returns the spending of sub-agents since the start of the turn or the previous call.
+    /// Takes the spending of sub-agents since the start of the turn or the previous call.
     pub(super) fn take_below(&mut self) -> Account {
         std::mem::take(&mut self.below)
     }
 
-    /// Returns the spending of sub-agents that no turn has in its account.
+    /// Takes the spending of sub-agents that is in no agent's account.
     pub(super) fn take_rest(&mut self) -> Account {
         let mut rest = std::mem::take(&mut self.outside);
         rest += self.take_below();
@@ -119,7 +119,7 @@ impl SessionBudget {
     }
 }
 
-/// Adds the cost of sub-agents to an agent's own. The sum is unknown if the agent's own cost is.
+/// Adds the cost of sub-agents to an agent's own cost; `None` if the agent's own cost is unknown.
 pub(super) fn with_below(own: Option<Usd>, below: Account) -> Option<Usd> {
     own.map(|own| own + below.cost.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Change set of a run: the base is taken during the first request, the difference at the end.
+//! Change set of a run: a snapshot of the project is taken during the first request, and compared at the end.
 
 use std::pin::Pin;
 
@@ -11,7 +11,7 @@ use crate::journal::changes::{Base, ChangeSet, PatchFile};
 
 type Taking = Pin<Box<dyn Future<Output = Result<Taken<Base>, ObserverError>> + Send>>;
 
-/// Follows the project from its base to its difference.
+/// Compares the project at the end with a base snapshot from the start.
 pub struct ChangeTracker {
     observer: SnapshotTaker,
     patch: Option<PatchFile>,
@@ -27,7 +27,7 @@ enum BaseState {
 #[derive(Debug)]
 pub struct TakenChanges {
     pub files: Vec<ChangedFile>,
-    /// Path of the patch, if one is wanted.
+    /// Path of the patch file; `None` if no patch is wanted.
     pub patch: Option<WirePath>,
     /// Parts of the project that the change set lacks, with reasons.
     pub notes: Vec<String>,
@@ -48,17 +48,17 @@ impl ChangeTracker {
         self.patch.is_some()
     }
 
-    /// Returns the notice about a failure, without the cause.
+    /// Returns the beginning of the notice about a failure, which the cause follows.
     pub const fn failure(&self) -> &'static str {
         if self.writes_patch() { "no patch was written" } else { "cannot list the changed files" }
     }
 
-    /// True while the base is being taken, when nothing may write.
+    /// True while the base snapshot is being taken. No call may write meanwhile.
     pub const fn base_is_open(&self) -> bool {
         matches!(self.base, BaseState::Open(_))
     }
 
-    /// Waits for the base. Cancel safe.
+    /// Waits for the base snapshot. Cancel safe.
     pub async fn base(&mut self) -> Result<(), ObserverError> {
         if let BaseState::Open(taking) = &mut self.base {
             let taken = taking.await?;
@@ -68,12 +68,12 @@ impl ChangeTracker {
         Ok(())
     }
 
-    /// Takes the notes on parts of the project that could not be read when the base was taken.
+    /// Takes the notes on parts of the project that the base snapshot lacks.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Finishes without a comparison, since nothing that may write has begun. A wanted patch is written empty.
+    /// Finishes without a comparison, since no call that may write has begun. A wanted patch is written empty.
     pub fn finish_unchanged(self) -> Result<TakenChanges, ObserverError> {
         let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
         self.patch.map_or(Ok(()), |file| file.write(&ChangeSet::default()))?;

@@ -1,21 +1,20 @@
-//! Digests that identify access and rulesets in the log.
+//! Digests that identify an agent's access and a worker's rules in the log.
 
 use ipc::confinement::{Confinement, RulesetReport};
 use ipc::text::hexadecimal;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// Digests of one worker's confinement, in hexadecimal.
+/// Digests of one worker's access and rules, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Digests {
-    /// Digest of the access alone.
     pub(super) rights: String,
-    /// Digest of the access and of the rules by which the kernel enforces it.
+    /// Digest of the access together with the rules by which the kernel enforces it.
     pub(super) ruleset: String,
 }
 
 impl Digests {
-    /// Computes the digests from the host's own paths, since a private `/tmp` gives two directories one name. Equal
+    /// Computes the digests from paths of the host, since below a private `/tmp` a name can have two meanings. Equal
     /// starts have equal digests: start attempts, the random name of the temp directory and the number of rules (which
     /// depends on the neighbours of hidden paths) are left out.
     pub(super) fn new(confinement: &Confinement, report: &RulesetReport) -> Self {
@@ -26,7 +25,7 @@ impl Digests {
     }
 }
 
-/// Symbol for the private temp directory. It is relative, as no path in a worker's access is.
+/// Name of the private temp directory in a digest. It is relative, so that no path in a worker's access can equal it.
 const TEMP: &str = "$TMPDIR";
 
 fn without_temps_name(confinement: &Confinement) -> Confinement {
@@ -40,17 +39,17 @@ fn without_temps_name(confinement: &Confinement) -> Confinement {
     plain
 }
 
-/// Returns the identifier of an agent's access in the log.
+/// Returns the digest of an agent's access, as logged.
 pub(crate) fn rights_digest(confinement: &Confinement) -> String {
     digest(&without_temps_name(confinement).rights)
 }
 
-/// Returns the identifier of a ruleset in the log.
+/// Returns the digest of a worker's access and rules, as logged.
 pub(crate) fn ruleset_digest(confinement: &Confinement, report: &RulesetReport) -> String {
     Digests::new(confinement, report).ruleset
 }
 
-/// Returns the SHA-256 of a value's encoding. Empty if the value cannot be encoded: it could not reach a worker either.
+/// Returns the SHA-256 of a value's encoding in hexadecimal; empty if it cannot be encoded (nor sent to a worker).
 fn digest(value: &impl Serialize) -> String {
     let bytes = ipc::codec::encode(value).unwrap_or_default();
     if bytes.is_empty() { String::new() } else { hexadecimal(&Sha256::digest(bytes)) }
@@ -116,11 +115,10 @@ mod tests {
         assert_ne!(other("/a", &["/a", "/p"]), other("/z", &["/a", "/p"]), "it may not be written here");
     }
 
-    /// Private temp directory of a session in generated access.
+    /// Private temp directory in generated access.
     const SYMBOL: &str = "/temp";
 
-    /// Generates access in which the private temp directory is [`SYMBOL`]; other write roots below `/tmp` are the
-    /// host's.
+    /// Generates access with the private temp directory [`SYMBOL`]. Other write roots below `/tmp` are the host's.
     fn rights() -> impl Strategy<Value = Rights> {
         let path = select(vec!["/tmp", "/tmp/x", "/tmp/x/q", "/tmp/y", "/p", "/p/a", "/home", "/"]);
         let paths = || vec(path.clone().prop_map(WirePath::from), 0..3);

@@ -1,4 +1,4 @@
-//! Passes an agent's events to the log and to front ends, and counts its denials.
+//! Passes an agent's events to the log and to front ends, and counts the agent's denials.
 
 use ipc::denial::Denial;
 use ipc::id::AgentId;
@@ -8,14 +8,14 @@ use protocol::frontend::UiEventKind;
 use super::passing::Passing;
 use super::{SessionError, Shared};
 
-/// Maximum number of denials that an agent's account lists. The log has all of them.
+/// Maximum number of denials that the report on an agent lists. The log has all of them.
 const LISTED_DENIALS: usize = 8;
 
 pub(super) struct EventSink {
     agent: AgentId,
     passing: Passing,
     denials: u32,
-    /// First denials, without repetitions of an attempt.
+    /// First denials, at most [`LISTED_DENIALS`], without repetitions.
     denied: Vec<Denial>,
     has_plan: bool,
 }
@@ -25,7 +25,7 @@ impl EventSink {
         Self { agent, passing: Passing::default(), denials: 0, denied: Vec::new(), has_plan: false }
     }
 
-    /// Removes from now on the secrets that the session's log must not hold.
+    /// Begins to mask the session's secrets in text that is shown.
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.passing = Passing::new(&shared.log);
     }

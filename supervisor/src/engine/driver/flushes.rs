@@ -1,4 +1,4 @@
-//! Work of an agent run that has to wait until the log is on the disk.
+//! Work of an agent run that waits until the log is synced to the disk (fdatasync(2)).
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 
 use crate::journal::session::{Flushed, LogError};
 
-/// Work that waits until the log is on the disk, in the order of its events.
+/// Work that waits for a sync of the log, in the order of the logged events.
 #[derive(Default)]
 pub(super) struct Flushes {
     waiting: VecDeque<(Flushed, After)>,
-    /// Work that has to wait anew because the disk was full.
+    /// Work that has to wait for another sync, because the disk was full.
     unflushed: Vec<After>,
 }
 
@@ -29,17 +29,17 @@ impl Flushes {
         self.waiting.push_back((flushed, after));
     }
 
-    /// Keeps work for which the disk was too full.
+    /// Keeps work whose sync failed because the disk was full.
     pub(super) fn put_back(&mut self, after: After) {
         self.unflushed.push(after);
     }
 
-    /// Takes the work that has to wait anew, in order.
+    /// Takes the work that has to wait for another sync, in order.
     pub(super) fn take_back(&mut self) -> Vec<After> {
         std::mem::take(&mut self.unflushed)
     }
 
-    /// Returns the next work, with the error if the log could not be written. Pends while there is none. Cancel safe.
+    /// Returns the next work, with an error if the log could not be written. Pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> (Result<(), LogError>, After) {
         let Some((flushed, _)) = self.waiting.front_mut() else { return std::future::pending().await };
         let flushed = flushed.await.unwrap_or(Err(LogError::FlusherGone));

@@ -1,5 +1,5 @@
-//! Guests of an agent in the log: each logged start gets one end. A run logs waiting news of guests before any other
-//! occurrence, so that a gateway's end precedes that of its worker, and a server's end that of its agent.
+//! Logs starts and ends of an agent's guests (gateways, MCP servers, page fetchers), with one end for each start. They
+//! are logged before other occurrences, so that a gateway ends before its worker, and a server before its agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::{SessionError, Shared};
 pub(super) struct Guests {
     log: GuestLog,
     news: mpsc::UnboundedReceiver<GuestNews>,
-    /// Guests without an end, each with the worker that it belongs to.
+    /// Guests without an end, each with the generation of its worker; `None` for a guest without a worker.
     open: BTreeMap<GuestId, Option<Generation>>,
 }
 
@@ -30,12 +30,12 @@ impl Default for Guests {
 }
 
 impl Guests {
-    /// Returns the channel for everything that starts guests of this agent.
+    /// Returns the channel by which starts and ends of this agent's guests are reported.
     pub(super) fn log(&self) -> &GuestLog {
         &self.log
     }
 
-    /// Cancel safe.
+    /// Waits for the next start or end of a guest. Cancel safe.
     pub(super) async fn next(&mut self) -> GuestNews {
         match self.news.recv().await {
             Some(news) => news,
@@ -81,7 +81,7 @@ impl Guests {
         sink.record(shared, kind, ObservedBy::Supervisor)
     }
 
-    /// Logs an end for each guest that has none when the agent ends. This process kills guests that take too long.
+    /// Logs an end for each guest that has none when the agent ends. The supervisor kills guests that do not end.
     pub(super) fn record_last(
         &mut self,
         shared: &mut Shared,

@@ -1,7 +1,7 @@
 //! A session and its agent runs, which connect the pure agent with streams, workers, timers and the log.
 //!
-//! Decisions of an agent's core are carried out in order: an event logged before a dispatch is handed to the kernel
-//! before the worker gets the call, and an approved effect begins when its log is on the disk.
+//! Decisions of an agent's core are carried out in order: an event logged before a dispatch is written to the log file
+//! before the worker gets the call, and an approved effect begins once the log is synced to the disk.
 
 mod account;
 mod actions;
@@ -67,18 +67,18 @@ pub use worker::{Live, Lives, SessionWorker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// One turn, which ends the run.
+    /// One turn, after which the run ends.
     One,
-    /// Any number: the user ends the run.
+    /// Any number of turns, until the user ends the run.
     Many,
 }
 
-/// Reason why a session could not go on.
+/// Error that ends a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error("cannot write the session log: {0}")]
     Log(#[from] LogError),
-    /// The project's state cannot be taken, so that no patch could be written.
+    /// The snapshot of the project failed, so that no patch can be written.
     #[error(transparent)]
     Changes(#[from] ObserverError),
     /// Files that programs outside the sandbox run later cannot be protected.
@@ -86,13 +86,13 @@ pub enum SessionError {
     Tripwire(#[source] io::Error),
     #[error("bailiwick has a bug and cannot continue: {0}")]
     Panicked(String),
-    /// The core ended without a result.
+    /// The core ended without reporting a result.
     #[error("the agent stopped without a result")]
     NoEnd,
 }
 
 impl SessionError {
-    /// Returns the error as text, with its stable code if it has one.
+    /// Returns the error as text, marked with its stable error code if it has one.
     pub(crate) fn told(&self) -> String {
         let code = match self {
             Self::Log(error) => error.code(),

@@ -1,4 +1,4 @@
-//! Request of an agent to its model, which waits for its part of the session's budget or is being answered.
+//! Request of an agent to its model: waiting for a part of the session's budget, or being answered.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::budget::{Admission, SessionBudget};
 
 pub(super) struct ModelStream {
     provider: Arc<dyn ModelProvider>,
-    /// Request that waits for its part of the session's budget.
+    /// Request that waits for a part of the session's budget, with its estimated cost.
     unfunded: Option<(RequestId, ModelRequest, Estimate)>,
     open: Option<(RequestId, EventStream)>,
 }
@@ -21,12 +21,12 @@ impl ModelStream {
         Self { provider, unfunded: None, open: None }
     }
 
-    /// Takes a request, which [`Self::fund`] sends.
+    /// Keeps a request until [`Self::fund`] sends it.
     pub(super) fn ask(&mut self, request: RequestId, model: ModelRequest, estimate: Estimate) {
         self.unfunded = Some((request, model, estimate));
     }
 
-    /// Sends the waiting request if the budget allows it. Returns the core's input if nothing is left.
+    /// Sends the waiting request if the budget allows it. Returns an input for the core if the budget is exhausted.
     pub(super) fn fund(&mut self, agent: &AgentId, budget: &mut SessionBudget) -> Option<Input> {
         let (request, model, estimate) = self.unfunded.take()?;
         match budget.admit(agent, estimate) {
@@ -48,7 +48,7 @@ impl ModelStream {
         self.open = None;
     }
 
-    /// Returns the next part of the reply, or `None` if the stream ended. Pends while no stream is open. Cancel safe.
+    /// Returns the next part of the reply; `None` if the stream ended. Pends while no stream is open. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Input> {
         let Some((request, events)) = &mut self.open else { return std::future::pending().await };
         let request = *request;

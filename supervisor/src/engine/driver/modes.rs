@@ -1,4 +1,4 @@
-//! Environment and protection of a worker, which depend on its mode and its write roots.
+//! Environment of a worker and the files that its sandbox protects, which depend on its mode and its write roots.
 
 use std::io;
 use std::path::Path;
@@ -11,17 +11,16 @@ use ipc::rights::{Grant, Rights};
 
 use super::{SessionError, Shared, TripwireWatch};
 
-/// Environments and watch of a session for every mode that it may change to.
+/// Environments of workers for each level of access, and the files that the tripwire watches.
 #[derive(Clone, Debug)]
 pub struct ModePlaces {
     watch: Option<Watch>,
     environments: Environments,
-    /// Paths to protect in repositories that became writable since the session began.
+    /// Paths in repositories that became writable since the session began. Workers may not write to these paths.
     protected: Vec<WirePath>,
 }
 
-/// Confinement of a worker whose writable repositories are all watched and protected: only [`ModePlaces::confine`]
-/// creates this type.
+/// Confinement whose writable repositories are watched and protected, since only [`ModePlaces::confine`] creates it.
 #[derive(Clone, Debug)]
 pub struct WatchedConfinement(Confinement);
 
@@ -30,7 +29,7 @@ impl WatchedConfinement {
         &self.0
     }
 
-    /// True for the lowest level of access.
+    /// True if the caches are in the temp directory, as at the lowest level of access.
     pub(super) fn has_caches_in_temp(&self) -> bool {
         let Confinement { environment, temp, .. } = &self.0;
         environment.caches.as_ref().zip(temp.as_ref()).is_some_and(|(caches, temp)| caches.is_within(temp))
@@ -38,12 +37,12 @@ impl WatchedConfinement {
 }
 
 impl ModePlaces {
-    /// `watch` takes effect once an agent may write in the project; `environments` has one for each level of access.
+    /// Creates the value from the files that the tripwire watches and one environment for each level of access.
     pub const fn new(watch: Option<Watch>, environments: Environments) -> Self {
         Self { watch, environments, protected: Vec::new() }
     }
 
-    /// Returns the watch that is needed under this access.
+    /// Returns the watched paths if this access can write to one of them.
     pub(crate) fn watch_under(&self, rights: &Rights) -> Option<&Watch> {
         let meets = |root: &WirePath, place: &Path| {
             root.as_path().starts_with(place) || place.starts_with(root.as_path())
@@ -53,8 +52,8 @@ impl ModePlaces {
             .filter(|watch| rights.write.iter().any(|root| watch.places().any(|place| meets(root, place))))
     }
 
-    /// Watches the repositories that this access makes writable, and protects what programs outside the sandbox run
-    /// later.
+    /// Watches the repositories that this access makes writable. Protects existing files in them that programs outside
+    /// the sandbox run later (such as git hooks).
     pub fn confine(&mut self, confinement: Confinement) -> io::Result<WatchedConfinement> {
         let mut rights = confinement.rights;
         if let Some(watch) = &mut self.watch {
@@ -69,18 +68,17 @@ impl ModePlaces {
         Ok(WatchedConfinement(Confinement { rights, ..confinement }))
     }
 
-    /// Returns the confinement at the level of a command approved with this grant, but without the grant.
+    /// Returns this confinement with the environment for the grant's level of access, but without the grant.
     pub(super) fn approved(&self, standing: &Confinement, grant: &Grant) -> Confinement {
         self.environments.at_level(standing.clone(), Some(grant))
     }
 
-    /// Returns the session's watch, as far as this agent's access has widened it.
+    /// Returns the session's watched paths, with the repositories that this agent's access added.
     pub(super) const fn watched(&self) -> Option<&Watch> {
         self.watch.as_ref()
     }
 
-    /// Returns the confinement of the next worker, with other access. Starts or widens the tripwire if that worker may
-    /// write in a repository.
+    /// Returns the next worker's confinement. Starts or widens the tripwire if the worker may write in a repository.
     pub(super) fn confine_next(
         &mut self,
         shared: &mut Shared,
@@ -139,7 +137,7 @@ mod tests {
         path
     }
 
-    /// Covers the next generation of a worker, the first of a sub-agent, and a grant for one call.
+    /// Tests the next generation of a worker, the first worker of a sub-agent, and a grant for one call.
     #[test]
     fn every_repository_that_may_be_written_is_watched_and_protected() {
         let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Snapshots of the project, taken by confined workers that only read. The contents that they send go into unlinked
-//! files, which no agent can reach.
+//! Snapshots of the project, taken by confined workers that only read. File contents that a worker sends go into
+//! unlinked files, which no agent can open.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,24 +23,24 @@ use crate::journal::changes::{
 };
 use crate::journal::checkpoints::{At, Checkpoints, LookChanges, nanoseconds};
 
-/// Maximum time without a message from an observer: it reads a hostile project, and must not hold a run for ever.
+/// Maximum time without a message from an observer, which reads untrusted files and must not block a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The longest that it may take, whatever it says.
+/// Maximum duration of a snapshot, even if the observer keeps sending messages.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Starts workers that read the project and change nothing, for snapshots of its files.
+/// Starts observers: workers that read the project and change nothing, for snapshots of its files.
 #[derive(Clone)]
 pub struct SnapshotTaker {
     pub boundary: Arc<dyn Boundary>,
     pub agent: AgentId,
     /// Read-only confinement of the observer.
     pub confinement: Confinement,
-    /// Directory for contents, which is hidden from agents.
+    /// Directory for file contents. Agents cannot see it.
     pub store: std::path::PathBuf,
 }
 
-/// A value from an observer, with notes on what is missing.
+/// A value derived from an observer's messages.
 #[derive(Debug)]
 pub struct Taken<T> {
     pub value: T,
@@ -48,7 +48,7 @@ pub struct Taken<T> {
     pub notes: Vec<String>,
 }
 
-/// Result of a snapshot that is kept for rewinds.
+/// Snapshot that is kept for rewinds, with the changes since the previous one.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotResult {
     /// Gaps of the snapshot, one sentence each.
@@ -57,12 +57,12 @@ pub(super) struct SnapshotResult {
     pub(super) ignored: Ignored,
 }
 
-/// Reason why no snapshot of the project was taken.
+/// Error because of which there is no snapshot or no patch.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserverError {
     #[error("cannot read the project's files: {0}")]
     Start(#[from] StartError),
-    /// The observer sent something that is not a valid snapshot.
+    /// The observer's data is not a valid snapshot.
     #[error("the data about the project's files is invalid: {0}")]
     Intake(#[from] IntakeError),
     #[error("cannot read the project's files: {0}")]
@@ -74,7 +74,7 @@ pub enum ObserverError {
 }
 
 impl SnapshotTaker {
-    /// Takes the project's content at the session's start.
+    /// Takes a snapshot with file contents, at the start of the session.
     pub async fn base(self) -> Result<Taken<Base>, ObserverError> {
         let intake = Intake::of_contents(self.store()?, SnapshotLimits::default());
         let mut session = self.start().await?;
@@ -84,7 +84,7 @@ impl SnapshotTaker {
         Ok(Taken { value: Base::new(snapshot, asked), notes })
     }
 
-    /// Compares the project with its base, without the `excluded` paths.
+    /// Compares the project with its base snapshot, without the `excluded` paths.
     pub async fn changes(
         self,
         base: &Base,
@@ -103,7 +103,7 @@ impl SnapshotTaker {
         Ok(Taken { value, notes })
     }
 
-    /// Takes the stamps of the project's files and links.
+    /// Takes a snapshot of the metadata of the project's files and links, without contents.
     pub async fn stamps(self) -> Result<Snapshot, ObserverError> {
         let mut session = self.start().await?;
         let intake = Intake::of_manifest(SnapshotLimits::default());
@@ -145,7 +145,7 @@ impl SnapshotTaker {
         spawn_blocking(keep).await.map_err(io::Error::other)?
     }
 
-    /// Returns the present effects of these calls; `None` for a call without one.
+    /// Returns the effects that these calls would have now; `None` for a call without one.
     pub async fn effects(&self, calls: Vec<ToolCall>) -> Result<Vec<Option<Effect>>, ObserverError> {
         let mut session = self.start().await?;
         let mut effects = Vec::with_capacity(calls.len());
@@ -189,7 +189,7 @@ impl ObserverSession {
         Ok((intake.finish()?, summary.notes))
     }
 
-    /// Returns those of the paths at which nothing exists. The manifest may lack existing paths that git ignores.
+    /// Returns the paths at which nothing exists. A path can exist that `manifest` lacks, because git ignores it.
     async fn missing(
         &mut self,
         paths: &BTreeSet<ProjectPath>,

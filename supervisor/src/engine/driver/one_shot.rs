@@ -1,7 +1,8 @@
-//! A worker for exactly one effect: it gets the agent's permanent access and a grant, then one `Commit`, and is ended.
+//! A worker for exactly one approved effect: it gets the agent's permanent access and a grant, then one `Commit`
+//! message, and is ended.
 //!
-//! The log has the start before the effect is sent, and the effect's digest, so that only the effect that was shown is
-//! carried out. The tripwire is set around commands, since only a patch is shown byte by byte.
+//! The start is logged before the effect is sent, with the effect's digest, so that only the effect that the user saw
+//! is carried out. For a command, whose writes the user did not see, the tripwire is set.
 
 use std::future::Future;
 use std::io;
@@ -27,10 +28,10 @@ use super::own_calls::CallOrigin;
 use super::started::worker_started;
 use super::tripwire::{apart, events, remark};
 
-/// Time limit for a patch, and for a command in addition to its own time, at which its worker ends it.
+/// Time limit for a patch. A command, which its worker ends at its own time limit, gets this in addition.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Time limit for a worker to end after its effect.
+/// Time limit for a worker to end once its effect is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// An approved effect, with the access for it.
@@ -40,24 +41,24 @@ pub struct OneShot {
     pub generation: Generation,
     /// Confinement of the agent's standing worker.
     pub standing: Confinement,
-    /// Watch of the session, if its agent may write in the project without asking.
+    /// Files that the session's tripwire watches; `None` if the agent may not write in the project without asking.
     pub watch: Option<Watch>,
     pub asked: Grant,
     pub granted: Grant,
-    /// The call; `None` for a rewind.
+    /// The approved call; `None` for a rewind.
     pub call: Option<CallId>,
     pub effect: Arc<Effect>,
     pub guests: GuestLog,
 }
 
-/// Log and output of a one-shot worker.
+/// Log of a one-shot worker, and receiver of its output.
 pub trait Journal: Send {
-    /// Logs an event, and returns when it is written. The effect does not run if this fails.
+    /// Logs an event, and returns when the log is synced to the disk. If this fails, the effect is not carried out.
     fn log(&mut self, kind: EventKind) -> impl Future<Output = Result<(), Unlogged>> + Send;
 
     fn output(&mut self, bytes: Vec<u8>) -> impl Future<Output = ()> + Send;
 
-    /// Asks the user about a host beyond the list. By default the answer is no.
+    /// Asks the user about a host that the grant does not have. Without an implementation the host is denied.
     fn ask_host(
         &mut self,
         _generation: Generation,
@@ -67,37 +68,37 @@ pub trait Journal: Send {
         std::future::ready(())
     }
 
-    /// Takes text for the model in addition to the outcome.
+    /// Takes text for the model, in addition to the outcome.
     fn remark(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
 
-/// An event could not be written to the log.
+/// Error: an event could not be written to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the session log cannot be written any more")]
 pub struct Unlogged;
 
-/// Reason why an effect has no outcome.
+/// Error because of which an effect has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum OneShotError {
-    /// No worker started: nothing was done.
+    /// No worker started, so that nothing was done.
     #[error("nothing was done: {0}")]
     Start(#[from] StartError),
-    /// The effect cannot be sent: nothing was done.
+    /// The effect cannot be sent, so that nothing was done.
     #[error("nothing was done: {0}")]
     Effect(#[from] EffectError),
-    /// Files that programs outside the sandbox run later cannot be watched: nothing was done.
+    /// The tripwire could not be set, so that nothing was done.
     #[error(
         "nothing was done: cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}"
     )]
     Watch(#[source] io::Error),
-    /// The watched files could not be checked after the effect.
+    /// The tripwire could not check files after the effect.
     #[error(
         "the command ran, but files (such as git hooks) that programs outside the sandbox run later could not be checked: {0}; check these files before you use git there"
     )]
     Unwatched(#[source] io::Error),
     #[error("the action was not done, since it could not be logged: {0}")]
     Log(#[from] Unlogged),
-    /// The worker broke the protocol: its report on the effect is ignored.
+    /// The worker broke the protocol, so that its report on the effect is ignored.
     #[error(
         "the worker sent an invalid message ({0}); a part of the change may have been made: check the files before you repeat it"
     )]
@@ -107,8 +108,7 @@ pub enum OneShotError {
 }
 
 impl OneShot {
-    /// Returns the standing confinement with access that was both asked for and granted. Existing watched files are
-    /// protected.
+    /// Returns the standing confinement with the access that was requested and granted. Protects watched files.
     pub fn confinement(&self) -> Result<Confinement, OneShotError> {
         let mut rights = self.standing.rights.with_grant(&self.grant());
         if let Some(watch) = self.watched(&rights) {
@@ -130,7 +130,7 @@ impl OneShot {
         matches!(*self.effect, Effect::Exec(_))
     }
 
-    /// Returns the watched directories, without granted paths; `None` for a patch, which writes only what was shown.
+    /// Returns the files to watch during a command, without granted paths; `None` for a patch, which the user saw.
     fn watched(&self, rights: &Rights) -> Option<Watch> {
         let project = self.standing.project.as_path();
         let mut watch = self.watch.clone().unwrap_or_else(|| {
@@ -150,7 +150,7 @@ impl OneShot {
         self.granted.meet(&self.asked)
     }
 
-    /// Carries out the effect and ends the worker with all its descendants. A cancelled effect still has an outcome.
+    /// Carries out the effect, and ends the worker with its descendants. A cancelled effect has an outcome too.
     pub async fn carry_out(
         self,
         boundary: &dyn Boundary,
@@ -227,13 +227,13 @@ fn meets(root: &Path, place: &Path) -> bool {
     root.starts_with(place) || place.starts_with(root)
 }
 
-/// A tripwire around a call that has begun, and the changes found before the call.
+/// Tripwire of a call that has begun, with the changes that were found when it was set.
 struct SetTripwire {
     tripwire: Tripwire,
     report: Report,
 }
 
-/// Records the files that programs outside the sandbox run later.
+/// Sets the tripwire: saves copies of files that programs outside the sandbox run later. `None` without `watched`.
 async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
     let Some(watch) = watched else { return Ok(None) };
     let set = move || {

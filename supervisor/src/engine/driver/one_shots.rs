@@ -1,4 +1,4 @@
-//! Approved effects that are being carried out, each in a task of its own. The main loop writes the log for them.
+//! Approved effects that are being carried out, each in a task of its own. The main loop logs the tasks' updates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::millis;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use super::rewinder::RewindJournal;
 
-/// Maximum number of updates that wait for the main loop. A command that prints is blocked beyond it.
+/// Maximum number of updates that wait for the main loop. A command that prints more is blocked until there is room.
 const INBOX: usize = 8;
 
 pub(super) struct OneShots {
@@ -31,9 +31,9 @@ pub(super) struct OneShots {
 
 struct Shot {
     began: Instant,
-    /// Files of a patch, which was shown byte by byte.
+    /// Files of a patch with the approved contents; empty for a command.
     files: Vec<Approved>,
-    /// `None` once the effect was asked to end.
+    /// Sender that cancels the effect; `None` once it was cancelled.
     cancel: Option<oneshot::Sender<()>>,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum OneShotUpdate {
     Finished {
         call: CallId,
         outcome: Result<CallOutcome, String>,
-        /// True if the worker's caches hold something that other workers may read.
+        /// True if the worker's caches may have new contents for other workers.
         brought: bool,
     },
 }
@@ -77,7 +77,7 @@ impl Default for OneShots {
 }
 
 impl OneShots {
-    /// Returns the journal by which a rewind writes to the agent's part of the log.
+    /// Returns the journal by which a rewind logs events of this agent.
     pub(super) fn rewind_journal(&self) -> impl RewindJournal + use<> {
         Teller { call: None, told: self.told.clone() }
     }
@@ -96,7 +96,7 @@ impl OneShots {
         });
     }
 
-    /// Forgets a finished effect. Returns its duration in milliseconds, and the files of its patch if it was known.
+    /// Forgets a finished effect. Returns its duration in milliseconds, and its files; `None` for an unknown call.
     pub(super) fn finish(&mut self, call: CallId) -> (u64, Option<Vec<Approved>>) {
         let shot = self.running.remove(&call);
         let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
@@ -146,15 +146,15 @@ impl OneShots {
         }
     }
 
-    /// Returns a listed effect whose task is gone without a report.
+    /// Returns an effect whose task ended without a report; `None` while other tasks run.
     fn unattended(&self) -> Option<CallId> {
         self.running.keys().copied().next().filter(|_| self.tasks.is_empty())
     }
 }
 
-/// Sends updates to the main loop, which alone writes the log.
+/// Journal that sends updates to the main loop, which alone writes the log.
 struct Teller {
-    /// `None` for a rewind, which prints nothing and sends no text to the model.
+    /// The approved call; `None` for a rewind, which prints nothing and sends no text to the model.
     call: Option<CallId>,
     told: mpsc::Sender<OneShotUpdate>,
 }

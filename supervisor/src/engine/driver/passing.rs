@@ -1,4 +1,4 @@
-//! Removes the key from text that passes to a front end in pieces and is in no log.
+//! Masks the API key in text that is shown in pieces and not logged.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use protocol::frontend::UiEventKind;
 
 use crate::journal::session::SessionLog;
 
-/// Text on its way. The end of a piece is held back while it may be the beginning of the key.
+/// Text that is shown in pieces. The end of a piece is held back while it may be the beginning of the key.
 #[derive(Default)]
 pub(super) struct Passing {
     new: Redactor,
@@ -23,8 +23,7 @@ impl Passing {
         Self { text: new.clone(), thinking: new.clone(), new, outputs: HashMap::new() }
     }
 
-    /// Takes an event. Returns what can be shown now, in order. Logged events are masked already, and an approval shows
-    /// exact bytes.
+    /// Takes an event. Returns the events to show now. Logged events are masked already; approvals show exact bytes.
     pub(super) fn take(&mut self, kind: UiEventKind) -> Vec<UiEventKind> {
         let shown = match kind {
             UiEventKind::TextDelta { text } => UiEventKind::TextDelta { text: self.text.push_str(&text) },

@@ -1,4 +1,4 @@
-//! The exact effect that a tool call would have, worked out by a worker that may not carry it out.
+//! Asks a worker for the exact effect that a tool call would have, without carrying it out.
 
 use ipc::effect::{Assembler, Effect, EffectError};
 use ipc::id::CallId;
@@ -9,22 +9,22 @@ use tokio::sync::mpsc;
 
 use boundary::monitor::{Worker, WorkerEvent};
 
-/// Reason why there is no effect.
+/// Error because of which there is no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error("{}", .0.message)]
     Tool(ToolError),
-    /// The worker sent data that is not an effect.
+    /// The worker's data is not a valid effect.
     #[error("the data of the prepared change is invalid: {0}")]
     Effect(#[from] EffectError),
-    /// The worker answered without an effect.
+    /// The worker finished without an effect.
     #[error("the worker prepared no change")]
     Missing,
     #[error("the worker ended before the change was prepared: {0}")]
     Lost(WorkerEnd),
 }
 
-/// Asks a worker for the effect of a call. No other call may be open, because the worker's events are consumed.
+/// Returns the effect that a call would have. The worker may have no other open call, since its events are consumed.
 pub async fn prepare(
     worker: &Worker,
     events: &mut mpsc::Receiver<WorkerEvent>,

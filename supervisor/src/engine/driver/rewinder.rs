@@ -1,4 +1,4 @@
-//! Rewind of files: snapshots by workers that only read, and one-shot workers that write exactly what was shown.
+//! Rewind of files: snapshots by workers that only read, and one-shot workers that write exactly what the user saw.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,16 +27,16 @@ use super::one_shot::{Journal, OneShot, Unlogged};
 use crate::journal::changes::ProjectPath;
 use crate::journal::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
 
-/// Maximum number of bytes of contents kept of earlier sessions when another one begins to keep contents: 2 GiB.
+/// Maximum total size of kept contents of earlier sessions, in bytes: 2 GiB. Older contents are removed.
 const MOST_OF_ALL: u64 = 2 << 30;
 
-/// Note on a message since which calls may have written, but no contents were kept.
+/// Note on a message after which calls may have written while no contents were kept.
 const UNSEEN: &str = "no copies of files were saved after that message (as with `exec --no-rewind`): changed files stay as they are";
 
-/// Note on a message since which no call could write.
+/// Note on a message after which no call could write.
 const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to restore";
 
-/// Restores files of a session.
+/// Takes snapshots of a session's project, and restores files from them.
 #[derive(Clone)]
 pub struct Rewinder {
     observer: SnapshotTaker,
@@ -46,7 +46,7 @@ pub struct Rewinder {
     untold: Arc<StdMutex<Vec<SnapshotResult>>>,
 }
 
-/// Log of a rewind.
+/// Journal of the one-shot workers of a rewind.
 pub trait RewindJournal: Journal {
     /// Returns the generation of a one-shot worker, which is unique within the agent.
     fn number(&mut self) -> impl Future<Output = Result<Generation, Unlogged>> + Send;
@@ -56,7 +56,7 @@ pub trait RewindJournal: Journal {
 pub enum RewindError {
     #[error("{0}")]
     Nothing(&'static str),
-    /// The project could not be read.
+    /// No snapshot of the project could be taken.
     #[error(transparent)]
     Snapshot(#[from] ObserverError),
     /// The kept contents cannot be read or written.
@@ -74,9 +74,9 @@ struct Prepared {
 pub struct RewoundFiles {
     pub files: Vec<ChangedFile>,
     pub left: Vec<LeftFile>,
-    /// Reason why the rewind is incomplete.
+    /// Error because of which not all files were restored; `None` if all were.
     pub error: Option<String>,
-    /// Target of the rewind, with its settled scope.
+    /// Target of the rewind. Its scope (files, conversation or both) is settled.
     pub target: RewindTarget,
 }
 
@@ -108,7 +108,7 @@ impl Rewinder {
         &self.observer.confinement.project
     }
 
-    /// Records the end of a turn in which nothing was written.
+    /// Records the end of a turn without a write. Returns gaps, of which there are none.
     pub(super) async fn rest(&self) -> Result<Vec<String>, ObserverError> {
         let mut kept = Arc::clone(&self.kept).lock_owned().await;
         if let Some(mut checkpoints) = kept.take() {
@@ -153,7 +153,7 @@ impl Rewinder {
         spawn_blocking(open).await.map_err(io::Error::other)?
     }
 
-    /// Returns the consequences of a rewind, for the files `only` or, if that is empty, for all.
+    /// Returns the consequences of a rewind, for the files `only` or, if that is empty, for all files.
     pub async fn preview(
         &self,
         target: RewindTarget,
@@ -168,7 +168,7 @@ impl Rewinder {
         Ok(self.prepare(target, only, messages, wrote).await?.preview)
     }
 
-    /// Prepares the rewind to a message. `wrote` is true if calls after the message may have written.
+    /// Takes a snapshot and prepares the rewind. `wrote` is true if calls after the target message may have written.
     async fn prepare(
         &self,
         target: RewindTarget,
@@ -285,7 +285,7 @@ impl Rewinder {
     }
 }
 
-/// Returns a rewind with its scope, and the number of the user's messages that the conversation loses.
+/// Returns the rewind with its scope settled, and the number of user messages that the conversation loses.
 fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarget, u32), RewindError> {
     let Some(to) = target.to else {
         let last = events.iter().rev().find_map(|event| match &event.kind {
@@ -307,7 +307,7 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     }
 }
 
-/// True if a one-shot worker, or a call of a worker that may write, ran after the message.
+/// True if a one-shot worker or a call of a worker that may write ran after the target message.
 fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
     let Some(to) = target.to else { return false };
     let mut writes: BTreeMap<&AgentId, bool> = BTreeMap::new();
@@ -332,7 +332,7 @@ fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool
     false
 }
 
-/// True if this access allows writing outside a private temp directory.
+/// True if this access allows writing outside the private temp directory.
 pub(super) fn may_write(rights: &Recorded<RightsSummary>) -> bool {
     rights.value().is_none_or(|rights| rights.write.iter().any(|root| *root != NamedRoot::Temp))
 }
@@ -362,7 +362,7 @@ fn preview_of(
     preview
 }
 
-/// Returns the digest of everything that the user was shown, and of the file states that it is about.
+/// Returns the digest of a preview and of the file states that it describes.
 fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
     let states: Vec<_> = restored.iter().map(|restore| (&restore.now, &restore.then)).collect();
     let text = serde_json::to_vec(&(preview, states)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! State that the agent runs of a session share.
+//! State that all agent runs of a session share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,18 +24,17 @@ use super::{ChangeTracker, SessionError, TripwireWatch};
 use crate::journal::session::{Flushed, Flusher, SessionLog};
 
 pub trait PlanRecords: Send + Sync {
-    /// Records an event of an agent.
     fn note(&self, agent: &AgentId, kind: &EventKind);
 }
 
-/// Settings that keep approvals for later sessions of the project.
+/// Settings that keep approvals for later sessions in the project.
 pub trait ApprovalKeeper: Send + Sync {
-    /// Writes an approval to the user's settings. Both results are texts for the user.
+    /// Writes an approval to the user's settings. Returns a text for the user, also as the error.
     fn keep(&self, setting: &KeptSetting) -> Result<String, String>;
 }
 
 pub struct Shared {
-    /// Resource that may exist only while the log is held. As the first field it is dropped before the log.
+    /// Resource that is released before the log is, since it is the first field.
     _held: Option<Box<dyn Send>>,
     pub conversation: ConversationId,
     pub log: SessionLog,
@@ -47,18 +46,18 @@ pub struct Shared {
     plans: Option<Arc<dyn PlanRecords>>,
     keeper: Option<Box<dyn ApprovalKeeper>>,
     flusher: Flusher,
-    /// Prompts that sub-agents got, each with the event that logged it.
+    /// Logged prompts of agents, each with the id of its event.
     prompts: Vec<(EventId, PromptFixed)>,
     pub(super) budget: SessionBudget,
-    /// True if a request that waits may fit into the budget now.
+    /// True if the budget may now allow a request that waits.
     pub(super) budget_freed: bool,
     pub(super) turns: WriteTurns,
     pub(super) written: Option<WrittenFiles>,
-    /// Orders of agents to the tree, until the session carries them out.
+    /// Orders to start or end sub-agents, which the session has not carried out yet.
     pub(super) orders: VecDeque<TreeOrder>,
-    /// True if an agent's access changed, so that those below it may have to follow.
+    /// True if an agent's access changed, so that the access of sub-agents has to be limited anew.
     pub(super) rights_changed: bool,
-    /// Number of sub-agents that were started in the present turn of the user.
+    /// Number of sub-agents started in the user's present turn.
     pub(super) started_this_turn: u32,
 }
 
@@ -103,7 +102,7 @@ impl Shared {
         Self { _held: held.map(|held| Box::new(held) as _), ..self }
     }
 
-    /// Records all logged events in these records of plans.
+    /// Reports all logged events to these records of plans.
     #[must_use]
     pub fn telling(self, plans: Arc<dyn PlanRecords>) -> Self {
         Self { plans: Some(plans), ..self }
@@ -114,7 +113,7 @@ impl Shared {
         Self { keeper: Some(Box::new(keeper)), ..self }
     }
 
-    /// Keeps an approval for later sessions of the project. Returns a text about it for the user.
+    /// Keeps an approval for later sessions in the project. Returns a text about it for the user.
     pub(super) fn keep(&self, setting: &KeptSetting) -> String {
         let kept = match &self.keeper {
             Some(keeper) => keeper.keep(setting),
@@ -123,7 +122,7 @@ impl Shared {
         kept.unwrap_or_else(|why| format!("the approval is valid for this session only: {why}"))
     }
 
-    /// Makes files restorable. If `is_watched`, changed files are also shown during a turn.
+    /// Makes files restorable by snapshots. If `is_watched`, changed files are also shown during a turn.
     #[must_use]
     pub fn rewound_by(self, rewinder: Option<Rewinder>, is_watched: bool) -> Self {
         Self { snapshots: rewinder.map(|rewinder| Snapshots::new(rewinder, is_watched)), ..self }
@@ -134,7 +133,7 @@ impl Shared {
         Self { written: Some(WrittenFiles::new(observer)), ..self }
     }
 
-    /// Starts the limits of a new turn, if this is an agent of the top level.
+    /// Resets the limits for a new turn, if the agent is at the top level.
     pub(super) fn begin_turn(&mut self, agent: &AgentId) {
         if agent.is_top_level() {
             self.budget.begin_turn();
@@ -142,8 +141,8 @@ impl Shared {
         }
     }
 
-    /// Releases the budget of an agent whose turn is over, and its turn at writing. A sub-agent keeps the latter until
-    /// its worker is gone, since its commands may write.
+    /// Releases an agent's part of the budget and its write turn once its turn is over. A sub-agent keeps the write
+    /// turn until its worker is gone, since its commands may still write.
     pub(super) fn rest(&mut self, agent: &AgentId) {
         if agent.is_top_level() {
             self.turns.give_back(agent);
@@ -155,7 +154,7 @@ impl Shared {
         self.orders.push_back(TreeOrder::Start { parent: parent.clone(), call, agent });
     }
 
-    /// Hands an event of an agent to the kernel. Returns the event for the front end.
+    /// Writes an agent's event to the log, without waiting for the disk. Returns the event for the front end.
     pub(super) fn record(
         &mut self,
         agent: &AgentId,
@@ -176,7 +175,7 @@ impl Shared {
         Ok(UiEventKind::Logged(Box::new(event)))
     }
 
-    /// Replaces a prompt by a reference to the event that logged the same prompt, if there is one.
+    /// Replaces a prompt by a reference to an earlier event with the same prompt, if there is one.
     pub(super) fn prompt(&self, prompt: PromptFixed) -> PromptFixed {
         match self.prompts.iter().find(|(_, known)| *known == prompt) {
             Some((id, _)) => PromptFixed { system: None, tools: Vec::new(), same_as: Some(*id), ..prompt },
@@ -184,18 +183,18 @@ impl Shared {
         }
     }
 
-    /// Writes everything recorded so far to the disk, outside the main loop.
+    /// Begins to sync everything logged so far to the disk, outside the main loop.
     pub(super) fn flush(&mut self) -> Flushed {
         self.flusher.flush()
     }
 
-    /// Shows an event. A front end that is gone misses nothing, because the log has everything.
+    /// Shows an event. A front end that is gone is ignored, because the log has everything.
     pub(super) fn show(&self, agent: &AgentId, kind: UiEventKind) {
         let conversation_id = self.conversation.clone();
         let _ = self.ui.send(UiEvent { conversation_id, agent: agent.clone(), kind });
     }
 
-    /// True while nothing may write, because the base is being taken or the tripwire set.
+    /// True while no call may write, because the base snapshot is being taken or the tripwire being set.
     pub(super) fn is_preparing(&self) -> bool {
         self.changes.as_ref().is_some_and(ChangeTracker::base_is_open)
             || self.tripwire.as_ref().is_some_and(TripwireWatch::is_setting)
@@ -207,13 +206,13 @@ impl Shared {
         }
     }
 
-    /// Has the tripwire check files after a call that may have written. True if a check follows.
+    /// Orders a check by the tripwire after a call that may have written. True if a check follows.
     pub(super) fn check_after(&mut self, agent: &AgentId, call: CallId) -> bool {
         let call = AgentCall { agent: agent.clone(), call };
         self.tripwire.as_mut().is_some_and(|guard| guard.check_after(call))
     }
 
-    /// Accepts approved changes, in this session and in others that watch these paths.
+    /// Accepts approved changes of watched files, in this session and in others that watch these files.
     pub(super) fn accept(&self, watch: Option<&Watch>, files: Vec<Approved>) {
         if let Some(guard) = &self.tripwire {
             return guard.accept(files);

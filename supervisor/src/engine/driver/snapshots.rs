@@ -1,4 +1,4 @@
-//! Snapshots of the project in a running session, and the changed files that they show.
+//! Snapshots of the project in a running session, and the changed files found by comparing them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -14,8 +14,7 @@ use super::rewinder::{Rewinder, may_write};
 use super::sources::Writers;
 use crate::journal::checkpoints::{At, nanoseconds};
 
-/// Maximum duration of a snapshot for another one to follow the next call. Larger projects get only the one at the end
-/// of the turn.
+/// Maximum duration of a snapshot between calls. After a slower one, snapshots are taken only before and after a turn.
 const QUICK: Duration = Duration::from_millis(500);
 
 type SnapshotTask = JoinHandle<Result<Vec<String>, ObserverError>>;
@@ -45,15 +44,15 @@ enum Background {
 }
 
 struct Between {
-    /// True if a front end shows changes and snapshots are fast enough.
+    /// True if a front end shows changes during a turn, and snapshots have been fast enough.
     wanted: bool,
-    /// Start of the snapshot that is being taken.
+    /// Start of the present snapshot; `None` if none is being taken.
     began: Option<Instant>,
     /// True if a call ended since `began`.
     again: bool,
 }
 
-/// Time in which changes count as the agents' own: a turn, or the execution of a plan alongside.
+/// Period in which changes count as made by agents: a turn, or the execution of a plan.
 #[derive(Default)]
 struct Stretch {
     /// True if a snapshot was taken in this period.
@@ -82,7 +81,7 @@ impl Snapshots {
         &self.rewinder
     }
 
-    /// Handles a logged event. A snapshot begins before the model or the user answers, since both take longer.
+    /// Handles a logged event. A snapshot begins while the model or the user is still busy, so that it delays nothing.
     pub(super) fn note(&mut self, event: &SessionEvent) {
         match &event.kind {
             EventKind::ToolCallFinished { call, diffs, .. } => {
@@ -163,18 +162,18 @@ impl Snapshots {
         }
     }
 
-    /// Records that a call begins that may write in these roots, or only in some files if a file tool serves it.
+    /// Records the start of a call that may write below `roots`, or only to the files `only`.
     pub(super) fn call_begins(&mut self, call: AgentCall, roots: Vec<WirePath>, only: Option<Vec<WirePath>>) {
         self.writers.began(call, roots, only, now_ns());
     }
 
-    /// Returns the changes that snapshots showed since the previous call.
+    /// Returns the changes found by the snapshots since the previous call.
     pub(super) fn changes(&mut self) -> Vec<FilesChanged> {
         let untold = self.rewinder.take_untold();
         untold.into_iter().filter_map(|result| self.writers.tell(result.seen, result.ignored)).collect()
     }
 
-    /// Ends the agents' time unless a plan is executed, because changes are still their own then.
+    /// Ends the period in which changes count as made by agents, unless a plan is still executed.
     fn end_turn(&mut self) {
         if self.executors.is_empty() {
             self.end_stretch();
@@ -193,8 +192,8 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot if there was none since the last message. True while it is being taken, when nothing may write.
-    /// Without it, changes by a plan after the last turn would be attributed to others.
+    /// Takes a snapshot if there was none since the user's last message. True while it is being taken; no call may
+    /// write then. Otherwise changes by a plan after a turn would count as made by somebody else.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.stretch.written = true;
         if !self.stretch.is_taken || !self.due.is_empty() {
@@ -203,7 +202,7 @@ impl Snapshots {
         self.before_write.is_some()
     }
 
-    /// Waits for a snapshot. Cancel safe.
+    /// Waits for the end of a snapshot. Returns the gaps of the snapshot, one sentence each. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Vec<String>, ObserverError> {
         let background = self.background.front_mut();
         let (taken, background) = tokio::select! {
@@ -223,8 +222,7 @@ impl Snapshots {
         Ok(taken.unwrap_or_default())
     }
 
-    /// Waits for the open snapshots, and returns the changed files. A snapshot before a write that never happened is
-    /// dropped.
+    /// Waits for the open snapshots, and returns the changed files. Aborts the one before a write that did not happen.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;
         let open = self.before_write.take().filter(|task| {

@@ -1,7 +1,7 @@
-//! Attributes the changes between two snapshots to calls that ran meanwhile and may write there, or to others.
+//! Attributes changes between two snapshots to the calls that ran meanwhile and may write there, or to somebody else.
 //!
-//! Among several calls, the time decides at which the file got its present state; no program can set it (`st_ctime`). A
-//! file tool made just the changes that its diffs report: further changes of that file are attributed to others.
+//! Of several calls, the one counts that ran at the file's last change (`st_ctime`, which programs cannot set). A file
+//! tool makes only the changes in its diffs: other changes of that file are attributed to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use protocol::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange, S
 use crate::journal::changes::ProjectPath;
 use crate::journal::checkpoints::{LookChanges, counts};
 
-/// Maximum lag of a file's stamp behind the clock: a kernel tick at 100 Hz, and a margin.
+/// Maximum lag of a file's timestamp behind the clock, in nanoseconds: a kernel tick at 100 Hz, and a margin.
 const TICK_NS: i64 = 12_000_000;
 
-/// Distance beyond which stamps outside the time between two snapshots are ignored, as of another clock.
+/// Maximum distance, in nanoseconds, of a timestamp from the time between two snapshots. Others are ignored.
 const CLOCK_NS: i64 = 2_000_000_000;
 
-/// Calls that may have changed what the next snapshot shows.
+/// Calls that may have made changes since the last snapshot.
 #[derive(Debug)]
 pub(super) struct Writers {
     project: WirePath,
     calls: Vec<WritingCall>,
-    /// Start of the last snapshot; `None` before the first one of this process.
+    /// Start of the last snapshot, in nanoseconds since the epoch; `None` before the first one of this process.
     last_ns: Option<i64>,
-    /// Ignored paths that were reported last.
+    /// Ignored paths as last reported.
     ignored: Ignored,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Writers {
 struct WritingCall {
     call: AgentCall,
     roots: Vec<WirePath>,
-    /// Files that the call writes, if a file tool serves it.
+    /// Files that a file tool writes; `None` for a command.
     only: Option<Vec<WirePath>>,
     began_ns: i64,
     ended_ns: Option<i64>,
@@ -57,7 +57,7 @@ impl Writers {
         Self { project, calls: Vec::new(), last_ns: None, ignored }
     }
 
-    /// Records the start of a call that may write in these roots, or, for a file tool, only in the files `only`.
+    /// Records the start of a call that may write below `roots`, or only to the files `only`.
     pub(super) fn began(
         &mut self,
         call: AgentCall,
@@ -69,7 +69,7 @@ impl Writers {
         self.calls.push(WritingCall { call, roots, only, began_ns: now_ns, ended_ns, diffs });
     }
 
-    /// Records the end of a call with the changes that it reported. True if the call may have written.
+    /// Records the end of a call, with the changes that a file tool reported. True if the call may have written.
     pub(super) fn ended(
         &mut self,
         agent: &AgentId,
@@ -95,7 +95,7 @@ impl Writers {
         diffs.filter_map(|diff| self.relative(&diff.path)).collect()
     }
 
-    /// Returns the changes of a snapshot, with the calls that made them; `None` if there is nothing to report.
+    /// Returns the changes of a snapshot with the calls that may have made them; `None` if there is nothing to report.
     pub(super) fn tell(&mut self, seen: LookChanges, ignored: Ignored) -> Option<FilesChanged> {
         let mut files: Vec<_> = seen
             .changes
@@ -113,7 +113,7 @@ impl Writers {
         is_news.then_some(FilesChanged { files, more: seen.more, cut_off, ignored })
     }
 
-    /// Returns a change without the parts that file tools reported, and with possible calls; `None` if nothing is left.
+    /// Returns a change without the parts that file tools reported, with possible calls; `None` if nothing is left.
     fn attributed(
         &self,
         mut change: SeenChange,
@@ -154,7 +154,7 @@ impl Writers {
         Some(change)
     }
 
-    /// Returns the changes of file tools that were undone since.
+    /// Returns changes that file tools reported and that were undone before the snapshot.
     fn undone(&self, seen: &LookChanges) -> Vec<SeenChange> {
         let mut undone = Vec::new();
         for path in seen.unchanged.iter().chain(&seen.gone) {
@@ -186,7 +186,7 @@ impl Writers {
         undone
     }
 
-    /// Returns the calls during which the file got its present state.
+    /// Returns the calls that ran when the file last changed; all of `calls` if the time is unknown.
     fn narrowed(&self, calls: &[&WritingCall], at_ns: Option<i64>, seen: &LookChanges) -> Vec<AgentCall> {
         let since_ns = self.last_ns.unwrap_or(i64::MIN);
         let is_telling = |at: &i64| {
@@ -213,7 +213,7 @@ impl Writers {
     }
 }
 
-/// Returns the actual start of each call, since an agent's worker runs calls that may write one after the other.
+/// Returns the actual start of each call. An agent's worker runs calls that may write one after another.
 fn began(calls: &[WritingCall]) -> BTreeMap<AgentCall, i64> {
     let mut free: BTreeMap<&AgentId, i64> = BTreeMap::new();
     let mut began = BTreeMap::new();
@@ -225,7 +225,7 @@ fn began(calls: &[WritingCall]) -> BTreeMap<AgentCall, i64> {
     began
 }
 
-/// Returns the text before a change with other changes applied; `None` if they do not follow from it.
+/// Returns the text before a change, with the reported changes applied; `None` if they do not apply to it.
 fn after(change: &FileDiff, told: &[&FileDiff]) -> Option<String> {
     let first = change.first_line.unwrap_or(1);
     let mut text = change.old_text.clone().unwrap_or_default();

@@ -7,7 +7,7 @@ use protocol::event::{WorkerEnd, WorkerStarted};
 use super::boundary::StartedWorker;
 use super::digest::Digests;
 
-/// Returns the event of a worker that is ready; `confinement` has the host's own paths.
+/// Returns the event for a worker that is ready. `confinement` has paths of the host.
 pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) -> WorkerStarted {
     let digests = Digests::new(confinement, &worker.ruleset);
     WorkerStarted {
@@ -26,7 +26,7 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
     }
 }
 
-/// Returns the reason for which the calls of a worker are lost.
+/// Returns the reason why a worker's calls were lost, as a clause.
 pub(super) fn lost_with(end: &WorkerEnd) -> String {
     let words = match end {
         WorkerEnd::BrokerSignalled { signal } => {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use agent::core::TimerId;
 
-/// Running timers, never more than a handful.
+/// Running timers, at most a handful.
 #[derive(Debug, Default)]
 pub(super) struct Timers(Vec<(Instant, TimerId)>);
 
@@ -15,7 +15,7 @@ impl Timers {
         self.0.push((Instant::now() + after, id));
     }
 
-    /// Waits for the first timer that fires; pends while none runs. Cancel safe.
+    /// Waits until a timer fires; pends while none runs. Cancel safe.
     pub(super) async fn next(&mut self) -> TimerId {
         let Some((index, (at, id))) = self.0.iter().copied().enumerate().min_by_key(|(_, (at, _))| *at)
         else {

@@ -1,6 +1,6 @@
-//! Tripwire of a session: set before the first call that may write, with a check after each and at the end.
+//! Tripwire of a session: set before the first call that may write, with a check after each such call and at the end.
 //!
-//! Its thread walks through the project without blocking the main loop. Results of calls wait for the check after them.
+//! A thread checks the files without blocking the main loop. The result of a call waits for the check after the call.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,30 +18,30 @@ use super::SessionError;
 /// Git's own configuration.
 const GIT_CONFIG: &str = ".git/config";
 
-/// Maximum number of changed paths that the model gets. The log has them all.
+/// Maximum number of changed paths that the model gets. The log has all of them.
 const MOST_TOLD: usize = 12;
 
-/// The tripwire's thread, and the calls that may change watched files.
+/// Channels to the tripwire's thread, and the calls that may change watched files.
 pub struct TripwireWatch {
     orders: orders::Sender<Order>,
     answers: mpsc::UnboundedReceiver<Answer>,
     stage: GuardStage,
-    /// True if a call that may write ran since the last turn ended.
+    /// True if a call that may write ran since the last check of all files.
     has_run: bool,
-    /// Calls that may write, until the check after them is over.
+    /// Calls that may write. A call stays here until the check after it.
     writing: BTreeSet<AgentCall>,
     /// Calls that may have made the changes that the next check finds.
     ran: BTreeSet<AgentCall>,
 }
 
-/// Phase of the tripwire with regard to calls that may write.
+/// State of the watched files with respect to calls that may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuardStage {
-    /// The watched files are being recorded for the first time.
+    /// The tripwire is being set: the files are recorded for the first time.
     Setting,
     /// No call runs, so that changes of watched files count as the user's.
     Resting,
-    /// Changes of the user since the last call are being recorded, before the next one may write.
+    /// Changes since the last call are being recorded, which count as the user's. The next call may not write yet.
     Beginning,
     AtWork,
 }
@@ -66,7 +66,7 @@ enum Answer {
 
 /// Answer of the tripwire.
 pub(super) enum Watched {
-    /// The tripwire is set, or a call may begin: waiting calls can be tried again.
+    /// The tripwire is set, or a call may begin, so that waiting calls can be tried again.
     Ready(Report),
     TurnEnded(Report),
     Checked(TripwireCheck),
@@ -80,7 +80,7 @@ pub(super) struct TripwireCheck {
 }
 
 impl TripwireWatch {
-    /// Begins to record the watched files. The end of the session does not wait for it.
+    /// Begins to record the watched files, on a thread that the end of the session does not wait for.
     pub fn start(watch: Watch) -> io::Result<Self> {
         let (orders, inbox) = orders::channel();
         let (outbox, answers) = mpsc::unbounded_channel();
@@ -89,12 +89,12 @@ impl TripwireWatch {
         Ok(Self { orders, answers, stage, has_run: false, writing: BTreeSet::new(), ran: BTreeSet::new() })
     }
 
-    /// True while the watched files are being recorded for the first time, when nothing may write.
+    /// True while the watched files are recorded for the first time. No call may write meanwhile.
     pub(super) const fn is_setting(&self) -> bool {
         matches!(self.stage, GuardStage::Setting)
     }
 
-    /// True if a call that may write can begin. If not, [`Watched::Ready`] follows once it can.
+    /// True if a call that may write can begin. Otherwise [`Watched::Ready`] follows once it can.
     pub(super) fn may_begin(&mut self) -> bool {
         match self.stage {
             GuardStage::AtWork => return true,
@@ -107,7 +107,7 @@ impl TripwireWatch {
         false
     }
 
-    /// Ends the phase of writing, if no call that may write is open.
+    /// Lets later changes count as the user's, unless a call that may write is open.
     pub(super) fn rest(&mut self) {
         if self.stage == GuardStage::AtWork && self.writing.is_empty() {
             self.stage = GuardStage::Resting;
@@ -115,7 +115,7 @@ impl TripwireWatch {
         }
     }
 
-    /// Has all watched files checked after a turn in which a call may have written.
+    /// Orders a check of all watched files after a turn in which a call may have written.
     pub(super) fn end_turn(&mut self) {
         self.rest();
         if self.has_run && self.stage == GuardStage::Resting {
@@ -143,17 +143,17 @@ impl TripwireWatch {
         self.order(Order::Accept(approved));
     }
 
-    /// Watches more files. Later orders wait until their present state is recorded.
+    /// Watches more files. Later orders wait until the present state of these files is recorded.
     pub(super) fn widen(&self, watch: Watch) {
         self.order(Order::Widen(Box::new(watch)));
     }
 
-    /// Sends an order. A failed send is ignored, since the wait for an answer reports a thread that is gone.
+    /// Sends an order to the thread. A failure is ignored here, since [`Self::next`] reports a thread that is gone.
     fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
 
-    /// Waits for the next answer. Cancel safe.
+    /// Waits for the next answer of the thread. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Watched, SessionError> {
         loop {
             match self.answer().await? {
@@ -235,7 +235,7 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
     }
 }
 
-/// Returns the events to log for a check. The calls `beside` may also have made the changes.
+/// Returns the events to log for a check after `call`. The calls `beside` may also have made the changes.
 pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report) -> Vec<EventKind> {
     let notice = |message| EventKind::Notice { code: NoticeCode::Tripwire, message };
     let mut events: Vec<_> = report.notes.into_iter().map(notice).collect();
@@ -246,12 +246,12 @@ pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report)
     events
 }
 
-/// Runs blocking work on a thread of its own, and waits for it.
+/// Runs blocking work on a thread of its own, and waits for its result.
 pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     aside("tripwire", work)?.await.map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
-/// Runs blocking work on a thread whose end need not be awaited.
+/// Runs blocking work on a thread that the end of the process does not wait for.
 pub(super) fn aside<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

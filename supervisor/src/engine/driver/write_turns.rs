@@ -1,8 +1,8 @@
-//! Turns at writing: agents whose write roots overlap change files one after the other, in the order of requests.
+//! Write turns: agents whose write roots overlap change files one after another, in the order of their requests.
 //!
-//! A turn lasts from the first call of a reply that may write until all calls of the reply are closed, or the worker of
-//! an ended sub-agent is gone. An agent that waits for its sub-agents lends them its turn while no call of its own
-//! writes, to one at a time if their roots overlap.
+//! A turn lasts until all calls of a reply that writes are closed, for an ended sub-agent until its worker is gone. An
+//! agent that waits for sub-agents lends them its turn while no call of its own writes. If the roots of sub-agents
+//! overlap, one at a time has it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,9 +12,9 @@ use ipc::path::WirePath;
 #[derive(Debug, Default)]
 pub(super) struct WriteTurns {
     holders: BTreeMap<AgentId, WriteTurn>,
-    /// Agents that wait for a turn, in the order of their requests.
+    /// Agents that wait for a turn, with their roots, in the order of their requests.
     waiting: VecDeque<(AgentId, Vec<WirePath>)>,
-    /// True if an agent that waits may get a turn now.
+    /// True if a waiting agent may get a turn now.
     freed: bool,
 }
 
@@ -40,7 +40,7 @@ impl WriteTurns {
         Err(holders)
     }
 
-    /// Returns the agents whose turns overlap with these roots, except those that lend theirs.
+    /// Returns the agents whose turns overlap with these roots, without those that lend their turn.
     fn blocking(&self, agent: &AgentId, roots: &[WirePath]) -> Vec<AgentId> {
         let blocks = |(holder, turn): &(&AgentId, &WriteTurn)| {
             *holder != agent
@@ -50,8 +50,8 @@ impl WriteTurns {
         self.holders.iter().filter(blocks).map(|(holder, _)| holder.clone()).collect()
     }
 
-    /// True if another agent asked earlier for overlapping roots. Exempt are sub-agents of the holder that the earlier
-    /// one waits for: its turn cannot end before theirs.
+    /// True if another agent requested overlapping roots earlier. Exempt are sub-agents of the turn's holder for which
+    /// the other agent waits, since its turn cannot end before theirs.
     fn is_behind_others(&self, agent: &AgentId, roots: &[WirePath]) -> bool {
         let earlier = self.waiting.iter().take_while(|(waiting, _)| waiting != agent);
         let mut rivals = earlier.filter(|(_, wanted)| overlap(wanted, roots));
@@ -61,7 +61,7 @@ impl WriteTurns {
         })
     }
 
-    /// Records the start of a call that may write, of an agent that has the turn.
+    /// Records the start of a call that may write, of an agent that holds a turn.
     pub(super) fn begin(&mut self, agent: &AgentId, call: CallId) {
         if let Some(turn) = self.holders.get_mut(agent) {
             turn.writing.insert(call);
@@ -73,7 +73,7 @@ impl WriteTurns {
         self.freed |= ended && !self.waiting.is_empty();
     }
 
-    /// Releases the turn, after the calls of the agent's reply were closed or the agent is gone.
+    /// Returns an agent's turn, once the calls of the agent's reply are closed or the agent is gone.
     pub(super) fn give_back(&mut self, agent: &AgentId) {
         let waited = self.waiting.len();
         self.waiting.retain(|(waiting, _)| waiting != agent);
@@ -81,13 +81,13 @@ impl WriteTurns {
         self.freed |= had && !self.waiting.is_empty();
     }
 
-    /// True once after an agent that waits may have got a turn.
+    /// Returns true once if a waiting agent may have got a turn.
     pub(super) fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }
 }
 
-/// True if a path of one list lies within a path of the other.
+/// True if a path of one list equals or is below a path of the other.
 pub(super) fn overlap(some: &[WirePath], others: &[WirePath]) -> bool {
     some.iter().any(|one| others.iter().any(|other| one.is_within(other) || other.is_within(one)))
 }
@@ -146,7 +146,6 @@ mod tests {
         assert!(take(&mut turns, "1.2", "/p"));
     }
 
-    /// Reproducible random numbers: `SplitMix64`.
     struct Dice(u64);
 
     impl Dice {
@@ -158,19 +157,18 @@ mod tests {
         }
     }
 
-    /// An agent of a random tree, which repeatedly writes, waits for its children, and writes again.
+    /// Agent of a random tree. It writes, waits for its children, writes again, and so on.
     struct Actor {
         id: AgentId,
         roots: Vec<WirePath>,
         children: Vec<usize>,
-        /// Number of replies left. In each the agent writes, waits for children that have not begun, and gives its turn
-        /// back.
+        /// Number of replies left. In each the agent writes, waits for new children, and returns its turn.
         left: usize,
         begun: bool,
         holds: bool,
     }
 
-    /// Grows a random tree. No agent may write where its parent may not: otherwise agents could wait in a circle.
+    /// Returns a random tree. No agent may write where its parent may not: agents could wait for each other.
     fn tree(dice: &mut Dice) -> Vec<Actor> {
         let paths = ["/p", "/p/a", "/p/b", "/p/a/c", "/p/a/c/d"].map(WirePath::from);
         let mut actors: Vec<Actor> = Vec::new();

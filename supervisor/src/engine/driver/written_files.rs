@@ -1,6 +1,6 @@
-//! Files that sub-agents change, including by commands: a snapshot is taken whenever another agent begins to write the
-//! same paths, and when a writer has ended. Agents with overlapping write roots write in turns, so that differences
-//! between two snapshots below a writer's roots are its own, or were made outside the session.
+//! Files that sub-agents change, also by commands. A snapshot is taken when another agent begins to write to the same
+//! paths, and when a writer has ended. As agents with overlapping write roots write in turns, differences below a
+//! writer's roots are its own, or were made outside the session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,14 +15,14 @@ use super::observer::{ObserverError, SnapshotTaker};
 use super::write_turns::overlap;
 use crate::journal::changes::Base;
 
-/// Maximum number of files kept of one sub-agent.
+/// Maximum number of changed files that are kept for one sub-agent.
 const MOST: usize = 1000;
 
 pub(super) struct WrittenFiles {
     observer: SnapshotTaker,
     /// Last snapshot; `None` before the first write of a sub-agent and after a failed snapshot.
     last: Option<Base>,
-    /// Agents that may have written since the last snapshot, with their roots, which do not overlap.
+    /// Agents that may have written since the last snapshot, with their write roots, which do not overlap.
     writers: BTreeMap<AgentId, Vec<WirePath>>,
     files: BTreeMap<AgentId, Written>,
     open: Option<OpenSnapshot>,
@@ -30,9 +30,9 @@ pub(super) struct WrittenFiles {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
-    /// Changed files, sorted, at most a thousand.
+    /// Changed files, at most [`MOST`].
     pub(super) files: BTreeSet<WirePath>,
-    /// Reason why other files may have changed too.
+    /// Reason why further files may have changed; `None` if all are known.
     pub(super) unseen: Option<String>,
 }
 
@@ -49,7 +49,7 @@ enum AfterSnapshot {
 
 struct FilesSeen {
     now: Base,
-    /// Paths that differ from the last snapshot, if there was one.
+    /// Paths that differ from the last snapshot; `None` if there was none.
     changed: Option<Vec<WirePath>>,
 }
 
@@ -58,7 +58,7 @@ impl WrittenFiles {
         Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), open: None }
     }
 
-    /// Records that an agent with a turn is about to write. True while it must not, because a snapshot is being taken.
+    /// Records that an agent with a write turn will write. True if it has to wait for a snapshot.
     pub(super) fn before_a_write(&mut self, agent: &AgentId, roots: &[WirePath]) -> bool {
         if self.open.is_some() {
             return true;
@@ -74,7 +74,7 @@ impl WrittenFiles {
         true
     }
 
-    /// True while the changes of an agent that has ended are not known.
+    /// True while the changes of an agent that has ended are unknown. Takes a snapshot if none is being taken.
     pub(super) fn is_open(&mut self, agent: &AgentId) -> bool {
         if self.open.is_none() && self.writers.contains_key(agent) {
             self.take_snapshot(AfterSnapshot::Ended(agent.clone()));

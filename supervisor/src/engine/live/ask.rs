@@ -14,13 +14,13 @@ use super::socket::is_ours;
 use crate::engine::driver::Live;
 use crate::process::directories::Directories;
 
-/// Time limit for the answer of a session.
+/// Time limit for a session's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum size of an answer in bytes, as large as a frame.
+/// Maximum size of a session's answer: 4 MiB.
 const MOST: u64 = 4 << 20;
 
-/// A running session's answer about the confinement of its workers.
+/// Answer of a running session about the confinement of its workers.
 #[derive(Debug)]
 pub(crate) enum LiveAnswer {
     Live(Vec<Live>),
@@ -28,7 +28,7 @@ pub(crate) enum LiveAnswer {
     Nothing(String),
 }
 
-/// Asks every session with a socket, in the order of their names. Omits sessions that are over or were killed.
+/// Asks all running sessions, in the order of their names. Omits sessions that ended meanwhile.
 pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, LiveAnswer)> {
     let directory = directories.live();
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();

@@ -1,6 +1,7 @@
-//! Reports the confinement of a session's workers to processes of the same user, on a socket that no agent sees.
+//! Socket on which a session reports the confinement of its workers to processes of the same user. Agents cannot see
+//! it.
 //!
-//! Input on the socket is not read, so nobody can change the session that way.
+//! The session reads no input from the socket, so that nobody can change the session by it.
 
 mod ask;
 mod socket;

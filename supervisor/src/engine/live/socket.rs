@@ -17,17 +17,17 @@ use tokio::time::{sleep, timeout};
 use crate::engine::driver::{Live, Lives};
 use crate::process::directories::Directories;
 
-/// Time limit for the other side to read.
+/// Time limit for the client to read the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A session's socket; its name is removed with this value.
+/// Socket of a session. Dropping this removes the socket's name.
 pub(crate) struct LiveSocket {
     path: PathBuf,
     _answering: JoinSet<()>,
 }
 
 impl LiveSocket {
-    /// Starts to answer. The caller must hold the session's log, so that an existing socket is a leftover.
+    /// Starts to answer. The caller must have locked the session's log, so that an existing socket is a leftover.
     pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
@@ -55,7 +55,7 @@ impl Drop for LiveSocket {
     }
 }
 
-/// Serves one connection after another, because answers are short.
+/// Answers one connection after another, since answers are short.
 async fn answer(listener: UnixListener, live: watch::Receiver<Lives>) {
     loop {
         match listener.accept().await {
@@ -78,7 +78,7 @@ async fn tell(mut stream: UnixStream, answer: Vec<u8>) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// True if the other end belongs to the supervisor's user. A confined process cannot see the directory or connect.
+/// True if the other end runs as the supervisor's user. Confined processes of this user cannot reach the socket.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }

@@ -1,4 +1,4 @@
-//! Confinement of an MCP server, from its table alone.
+//! Confinement of an MCP server, derived from the server's table in the settings.
 
 use std::fs;
 use std::io;
@@ -46,25 +46,25 @@ pub(crate) enum ConfineError {
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     pub(crate) confinement: Confinement,
-    /// Access without the server's own paths, to be compared with that of an agent.
+    /// Access without the server's own directories. The gate compares it with an agent's access.
     pub(crate) shared: Rights,
     pub(crate) access: ServerAccess,
 }
 
 impl Confined {
-    /// Returns the confinement of a tool, as the gate judges it.
+    /// Returns the access by which the gate judges calls of a tool with this definition.
     pub(crate) fn tool(&self, definition: String, always: bool) -> GuestTool {
         GuestTool { rights: self.shared.clone(), access: self.access.clone(), definition, always }
     }
 }
 
-/// Returns the parent of the servers' own directories.
+/// Returns the directory that contains the servers' own directories.
 pub(crate) fn stores(directories: &Directories) -> PathBuf {
     directories.state.join("guests")
 }
 
-/// Returns the confinement of a server, and creates its own directory. Access comes from the table and never from an
-/// agent; hidden paths come from the session.
+/// Returns the confinement of a server, and creates the server's own directory. The access comes from the server's
+/// table and never from an agent; hidden paths come from the session.
 pub(crate) fn confine(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -74,7 +74,7 @@ pub(crate) fn confine(
     confine_at(setup, server, installed, store)
 }
 
-/// `own` is the server's own directory.
+/// Returns the confinement of a server whose own directory is `own`, which exists.
 pub(super) fn confine_in(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -83,8 +83,8 @@ pub(super) fn confine_in(
     confine_at(setup, server, None, own.to_owned())
 }
 
-/// Returns the confinement of an installation, without project, variables and the person's files. Only `store` is
-/// writable. `programs` are programs outside the system that the installation reads.
+/// Returns the confinement of an installation: only `store` is writable, and the project, variables and the user's
+/// files are left out. `programs` are directories outside the system that the installer reads.
 pub(crate) fn confine_installation(
     setup: &ProjectSandbox,
     name: &str,
@@ -160,7 +160,7 @@ fn confine_at(
     Ok(Confined { confinement, shared, access })
 }
 
-/// Makes existing files read-only that programs outside the sandbox run later. Only the full tier can do this.
+/// Makes existing files read-only that programs outside the sandbox run later. Only the full tier enforces this.
 pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<()> {
     let own = confinement.temp.clone();
     let written = confinement.rights.write.iter().filter(|root| Some(*root) != own.as_ref());
@@ -173,7 +173,7 @@ pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<
     Ok(())
 }
 
-/// Replaces each hidden path that contains `own` by all entries that do not.
+/// Replaces each hidden path that contains `own` by its other entries, so that `own` itself is not hidden.
 fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     let (holding, mut kept): (Vec<_>, Vec<_>) =
         hidden.into_iter().partition(|place| own.starts_with(place.as_path()));
@@ -189,7 +189,7 @@ fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     kept
 }
 
-/// Returns the variables of the server's own directory, and those that its table names.
+/// Returns a server's variables: those with paths in its own directory, and those that its table names.
 fn environment(server: &McpServer, store: &Path) -> Environment {
     let own = |(name, place): &(&str, &str)| {
         ((*name).to_owned(), WirePath::from(store.join(place).as_path()).as_bytes().to_vec())

@@ -1,8 +1,8 @@
-//! Servers of a file that a person named for one run. Each is started once before the session, which permits only the
-//! tool definitions of that start.
+//! MCP servers of a file that the user named for one run. Each is started once before the session, which permits only
+//! the tool definitions of that start.
 //!
-//! Nothing outlasts the run, since another file may use the same name for another server: the server's own directory is
-//! temporary, and no pin is written.
+//! Nothing outlasts the run, since another file may use the same name for another server. So the server's own directory
+//! is temporary, and no pin is written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::one_line;
 use crate::settings::config::McpServer;
 
-/// A server of a file, after the start in which it described itself.
+/// A server of a file, with the description that it returned at its first start.
 #[derive(Clone, Debug)]
 pub(crate) struct FileServer {
     server: McpServer,
@@ -30,7 +30,7 @@ pub(crate) struct FileServer {
     own: Arc<PrivateTemp>,
 }
 
-/// Starts the servers of a file and ends them again. The error is a sentence for a person, with a remedy.
+/// Starts a file's servers, reads their descriptions, and ends them. The error is a sentence for the user.
 pub(crate) async fn start(
     setup: &ProjectSandbox,
     servers: Vec<McpServer>,
@@ -57,7 +57,7 @@ async fn start_one(setup: &ProjectSandbox, server: McpServer) -> Result<FileServ
     Ok(FileServer { server, confined: inspected.confined, pin: inspected.pin, own: Arc::new(own) })
 }
 
-/// Resolves a relative path of the server's program in the project.
+/// Returns the server with a relative path of its program resolved in the project.
 fn at_project(project: &Path, server: McpServer) -> McpServer {
     let command = Path::new(&server.command);
     if !server.command.contains('/') || command.is_absolute() {
@@ -89,7 +89,7 @@ impl FileServer {
         ServerSpec::new(setup, &self.server, &self.confined, approved, None)
     }
 
-    /// Returns a line about the server for the start of the run.
+    /// Returns a line about the server, shown when the run starts.
     pub(crate) fn notice(&self) -> String {
         let tools = self.pin.tools.len();
         let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };

@@ -1,4 +1,4 @@
-//! Two tools instead of many: one finds tools of MCP servers by words, the other calls one of them.
+//! Two tools for many MCP tools, which do not fit into a prompt: one finds tools by words, the other calls one.
 
 use std::sync::Arc;
 
@@ -9,11 +9,13 @@ use serde_json::value::RawValue;
 pub(super) const FIND: &str = "find_tools";
 pub(super) const CALL: &str = "call_tool";
 
-/// Maximum number of tools of one answer, and its most bytes.
+/// Maximum number of tools that one answer lists.
 const MOST: usize = 8;
+
+/// Maximum size of one answer in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
-/// Tools of servers that have too many for a prompt.
+/// MCP tools that are left out of the prompt because there are too many.
 #[derive(Default)]
 pub(super) struct Catalogue(pub(super) Vec<(ToolDefinition, ExternalTool)>);
 
@@ -29,7 +31,7 @@ struct CallArguments {
 }
 
 impl Catalogue {
-    /// Returns the best matching tools, with their arguments.
+    /// Returns the tools that match best, with the schemas of their arguments. `json` has the words to find.
     pub(super) fn find(&self, json: &str) -> String {
         let words =
             serde_json::from_str::<FindArguments>(json).map(|arguments| arguments.words.to_lowercase());
@@ -56,7 +58,7 @@ impl Catalogue {
     }
 }
 
-/// Counts the words in a tool's name and description. A word in the name counts more.
+/// Returns the rank of a tool for these words: their number in its name and description. Words in the name count more.
 fn fitness(definition: &ToolDefinition, words: &[&str]) -> usize {
     let (name, description) = (definition.name.to_lowercase(), definition.description.to_lowercase());
     let of_word =
@@ -69,7 +71,7 @@ fn definition(name: &'static str, description: &str, schema: &str) -> Option<Too
     Some(ToolDefinition { name: name.into(), description: description.to_owned().into(), input_schema })
 }
 
-/// Returns both tools; none if the catalogue is empty.
+/// Returns the tool that finds and the tool that calls; none if the catalogue is empty.
 pub(super) fn tools(catalogue: &Arc<Catalogue>, servers: &str) -> Vec<Box<dyn Tool>> {
     if catalogue.0.is_empty() {
         return Vec::new();
@@ -111,7 +113,7 @@ impl Tool for CallTool {
         &self.0
     }
 
-    /// Parses the call as one of the named tool, so that it is judged and shown as such.
+    /// Parses the call as a call of the tool that it names, so that it is judged and shown as such.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         let expected = "{name, arguments?}";
         let CallArguments { name, arguments } =

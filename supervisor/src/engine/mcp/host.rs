@@ -25,16 +25,16 @@ use super::resources::{READ, uri};
 use super::server::{ServerOrder, ServerSpec, ToolCall, WantedCall, attend};
 use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 
-/// Time limit for the end of a server.
+/// Time limit for a server to end.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Serves the calls of MCP tools. The first call of a server starts it.
+/// Tool server for MCP tools. A server starts with its first call.
 pub(crate) struct McpHost {
     servers: Mutex<BTreeMap<String, HostedServer>>,
     catalogue: Arc<Catalogue>,
-    /// Digests of each server's resources.
+    /// Digest that stands for the resources of a server in calls, by the server's name.
     reads: BTreeMap<String, String>,
-    /// Permits for running servers, shared by the whole session.
+    /// Limits the number of running servers of the whole session.
     places: Arc<Semaphore>,
     prompts: Vec<ServerPrompt>,
     last: AtomicU64,
@@ -67,7 +67,7 @@ impl McpHost {
         }
     }
 
-    /// Returns the channel to a server's task, which starts if it does not run. The error is the reason for a refusal.
+    /// Returns the channel to a server's task, which starts if it does not run. The error is a refusal of the call.
     fn orders(&self, name: &str) -> Result<UnboundedSender<ServerOrder>, String> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.get_mut(name);
@@ -109,7 +109,7 @@ impl McpHost {
         self.ask(server, wanted, caller)
     }
 
-    /// Sends a call to its server, which starts if it does not run.
+    /// Sends a call to its server, and starts the server if it does not run.
     fn ask(
         &self,
         server: String,
@@ -135,7 +135,7 @@ impl McpHost {
     }
 }
 
-/// Reports the prompts of the servers to a front end, and returns them.
+/// Reports the prompts of the servers to a front end, and returns these prompts.
 pub(crate) fn tell_prompts(
     host: Option<&McpHost>,
     ui: &UnboundedSender<UiEvent>,
@@ -157,7 +157,7 @@ fn no_place(name: &str) -> String {
     )
 }
 
-/// A call in progress. Dropping it cancels the call.
+/// A call without an answer yet. Dropping this cancels the call.
 struct WaitingCall {
     id: u64,
     orders: Option<UnboundedSender<ServerOrder>>,

@@ -1,4 +1,4 @@
-//! Starts a server for a person who adds or tests it. The server describes itself and ends.
+//! Starts a server for a user who adds or tests it. The server describes itself and is ended.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,39 +21,39 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::harmless;
 use crate::settings::config::McpServer;
 
-/// Time limit from the start to the whole description.
+/// Time limit for the start and the complete description.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Inspected {
     pub(crate) pin: Pin,
     pub(crate) instructions: String,
     pub(crate) confined: Confined,
-    /// Time from the start to the whole description.
+    /// Time from the start to the complete description.
     pub(crate) took: Duration,
     pub(crate) refused: Vec<Refusal>,
 }
 
 pub(crate) struct InspectError {
     why: String,
-    /// True if the server failed, and not its confinement.
+    /// True if the server itself failed, and not its confinement.
     is_servers: bool,
-    /// Access that the sandbox denied until the failure.
+    /// Accesses that the sandbox denied before the failure.
     refused: Vec<Refusal>,
-    /// Directories of the server's program that it cannot read.
+    /// Directories that the server's program needs and cannot read.
     unread: Vec<PathBuf>,
 }
 
-/// Configuration in which a person states the access of a server.
+/// Place in which the user states the access of a server. Remedies in messages depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessIn {
-    /// Table in the settings, which `mcp add` writes.
+    /// Table in the settings, which `mcp add` writes from its flags.
     Table,
-    /// Entry in a file for one run.
+    /// Entry in a file with servers for one run.
     File,
 }
 
 impl AccessIn {
-    /// Returns the remedy for a server that failed without the network.
+    /// Returns the way to let a server access hosts, for a server that failed without network.
     const fn hosts(self) -> &'static str {
         match self {
             Self::Table => "--net HOST, or `hosts` in the server's table, lets the server reach a host",
@@ -68,7 +68,7 @@ impl AccessIn {
         }
     }
 
-    /// Returns the settings or flags that let a server read these paths.
+    /// Returns the ways to let a server read these paths.
     fn reading(self, places: &[PathBuf]) -> String {
         match self {
             Self::Table => {
@@ -85,7 +85,7 @@ impl AccessIn {
 }
 
 impl InspectError {
-    /// Returns the cause, the denied access and a remedy.
+    /// Returns a text with the cause, the denied accesses and a remedy.
     pub(crate) fn in_words(&self, name: &str, access: AccessIn) -> String {
         let Self { why, is_servers, refused, unread } = self;
         let denied = denied(refused).into_iter().fold(String::new(), |text, line| text + "\n  " + &line);
@@ -104,7 +104,7 @@ impl InspectError {
     }
 }
 
-/// Starts a server in its sandbox, reads its description and ends it. A server with installed files starts from these.
+/// Starts a server (or its installed files) in its sandbox, reads its description and ends it.
 pub(crate) async fn inspect(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -151,7 +151,7 @@ pub(super) async fn inspect_confined(
     }
 }
 
-/// Returns the server with the resolved paths of its confinement.
+/// Returns the server with the resolved paths of its confinement in place of those in its table.
 fn with_places(server: &McpServer, confined: &Confined) -> McpServer {
     let [read, write] = [&confined.access.read, &confined.access.write]
         .map(|places| places.iter().map(ToString::to_string).collect());

@@ -1,4 +1,4 @@
-//! Servers whose commands install packages. Their files are installed once, and are read-only afterwards.
+//! MCP servers whose commands install packages. Their files are installed once, and are read-only afterwards.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -20,18 +20,18 @@ use crate::process::directories::Directories;
 use crate::process::scratch::private_in;
 use crate::settings::config::McpServer;
 
-/// Installed files of a server, as a person approved them.
+/// Installed files of a server, as the user approved them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InstalledServer {
     pub(crate) packages: Vec<String>,
     pub(crate) registry: String,
-    /// Version of the first package, as the installer reports it.
+    /// Version of the first package in `packages`, as the installer reports it.
     pub(crate) version: String,
     /// Directory with all installed files.
     pub(crate) tree: PathBuf,
     /// Path of the installed program.
     command: String,
-    /// SHA-256 of the whole directory, in hexadecimal.
+    /// SHA-256 of `tree` with all files, in hexadecimal.
     pub(crate) sha256: String,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
@@ -47,7 +47,7 @@ impl InstalledServer {
         format!("{version} of {} from {registry}, SHA-256 {sha256}", packages.join(" "))
     }
 
-    /// Compares all files with the approved ones.
+    /// Checks that the installed files are the approved ones.
     pub(crate) fn check(&self) -> Result<(), NotStarted> {
         let found = digest_tree(&self.tree)?;
         if found.sha256 == self.sha256 { Ok(()) } else { Err(NotStarted::Changed) }
@@ -59,13 +59,13 @@ impl InstalledServer {
         tokio::task::spawn_blocking(move || this.check()).await.map_err(|_| NotStarted::Ended)?
     }
 
-    /// Counts the files that differ in another installation.
+    /// Returns the differences of these files from another installation of the server.
     pub(crate) fn changes(&self, now: &Self) -> Result<TreeChanges, TreeError> {
         compare_trees(&self.tree, &now.tree)
     }
 }
 
-/// Returns the reason and remedy if the installed files keep an approved server from starting. Reads all files.
+/// Returns the reason why installed files prevent the start of an approved server; `None` if they do not.
 pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
     let name = &server.name;
     match &pin.installed {
@@ -87,7 +87,7 @@ pub(crate) enum NotStarted {
     Changed,
     #[error("the check of the server's installed files did not end")]
     Ended,
-    /// An agent, or somebody else, changed a file of the server's command.
+    /// A file of the server's command differs from its state at the start of the session.
     #[error("{path}, which the server executes, has changed since the session began", path = .0.display())]
     CodeChanged(PathBuf),
     #[error("the server's installed files cannot be read: {0}")]
@@ -99,7 +99,7 @@ pub(crate) enum NotStarted {
 }
 
 impl NotStarted {
-    /// Returns a sentence with the command that helps.
+    /// Returns a sentence with the command that solves the problem.
     pub(super) fn remedy(&self, name: &str) -> String {
         match self {
             Self::Changed | Self::Ended | Self::Tree(_) => {
@@ -115,10 +115,10 @@ impl NotStarted {
     }
 }
 
-/// Parent directory of all servers' installed files.
+/// Directory with the installed files of all servers.
 pub(crate) struct Installations(PathBuf);
 
-/// An installation before its approval. Dropping it removes its files.
+/// An installation that the user has not approved. Dropping it removes its files.
 pub(crate) struct NewInstallation {
     pub(crate) server: InstalledServer,
     pub(crate) refused: Vec<Refusal>,
@@ -126,7 +126,7 @@ pub(crate) struct NewInstallation {
     _parent: ServersDirectory,
 }
 
-/// Parent of a server's installations, locked so that one is made at a time. Dropping it removes an empty directory.
+/// Directory for the installations of one server, locked against a second installer. Removed if it stays empty.
 struct ServersDirectory {
     path: PathBuf,
     _lock: File,
@@ -151,7 +151,7 @@ impl ServersDirectory {
 }
 
 impl NewInstallation {
-    /// Keeps the files, and removes earlier installations.
+    /// Keeps the files, and removes earlier installations of the server.
     pub(crate) fn keep(self) -> InstalledServer {
         let kept = self.place.keep();
         for other in kept.parent().into_iter().flat_map(fs::read_dir).flatten().flatten() {
@@ -185,13 +185,13 @@ impl Installations {
         self.0.join(name).exists()
     }
 
-    /// Removes the installed files of a server, and the remains of installations without approval.
+    /// Removes all installed files of a server, also those that were never approved.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_dir_all(self.0.join(name))
             .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
     }
 
-    /// Installs a server's packages into a new directory. The sandbox can write nothing else and reaches only the
+    /// Installs a server's packages into a new directory. The sandbox can write only there and access only the
     /// registry. `programs` are further paths that the installer has to read.
     pub(crate) async fn install(
         &self,
@@ -238,7 +238,7 @@ pub(super) mod tests {
     use super::super::pin::tests::{pin, server};
     use super::*;
 
-    /// Returns a server whose command installs packages, and its installed files in this directory.
+    /// Returns a server whose command installs packages, and its installed files in the directory `place`.
     pub(crate) fn installed(place: &Path) -> (McpServer, InstalledServer) {
         let tree = place.join("tree");
         fs::create_dir_all(tree.join("bin")).unwrap();

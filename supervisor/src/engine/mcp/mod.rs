@@ -1,8 +1,8 @@
-//! MCP servers: each is a guest with the access that its table in the person's settings states.
+//! MCP servers: each is a guest with the access that its table in the user's settings states.
 //!
-//! The definitions of a server's tools come from its pin, which a person approved. So no server starts before the first
-//! call of a session, and a tool whose definition has changed is refused. Servers of a file for one run have no pin:
-//! the session permits only the definitions of their first start.
+//! The definitions of a server's tools come from its pin, which the user approved. So no server starts before its first
+//! call in a session, and a tool whose definition has changed is refused. A server of a file for one run has no pin:
+//! the session permits the definitions of its first start.
 
 mod beside;
 mod confine;

@@ -1,21 +1,21 @@
-//! Names and texts of a server's tools, as the model reads them.
+//! Names and descriptions of MCP tools for the model.
 
 use std::collections::BTreeSet;
 
 use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
-/// Maximum length of a tool's name that every provider accepts.
+/// Maximum length of a tool's name that all providers accept.
 const NAME: usize = 64;
 
-/// Number of hexadecimal digits at the end of a changed name.
+/// Number of hexadecimal digits of the digest at the end of a name.
 const SUFFIX: usize = 8;
 
-/// Maximum number of characters of a description.
+/// Maximum number of characters of a tool's description.
 const DESCRIPTION: usize = 4096;
 
-/// Returns `SERVER__TOOL`. Ends in a digest if that is too long, has other characters or is taken. No built-in tool has
-/// `__` in its name.
+/// Returns `SERVER__TOOL`. If that is too long, has other characters or is taken, the name ends in a digest. No
+/// built-in tool has `__` in its name.
 pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");
@@ -32,7 +32,7 @@ pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) 
     name
 }
 
-/// Escapes the characters that people cannot see.
+/// Replaces invisible characters by their escapes.
 pub(super) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_hidden(c) {
@@ -44,8 +44,7 @@ pub(super) fn visible(text: &str) -> String {
     })
 }
 
-/// True for control characters, and for those that are invisible or change the order of text. Joiners of scripts and
-/// emoji are kept.
+/// True for characters that are invisible or change the order of text, except joiners of scripts and emoji.
 fn is_hidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
         || matches!(c,

@@ -1,4 +1,4 @@
-//! Tools of MCP servers that a session offers its agents, as defined in pins. No server starts for this.
+//! MCP tools that a session offers to its agents, as defined in pins. No server has to start for this.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,26 +24,28 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::one_line;
 use crate::settings::config::McpServer;
 
-/// Maximum number of a server's tools, and of bytes of their definitions, that the prompt lists.
+/// Maximum number of tools of a server that the prompt lists.
 const MOST_TOOLS: usize = 24;
+
+/// Maximum size in bytes of the definitions of a server that the prompt lists.
 const MOST_BYTES: usize = 8 << 10;
 
-/// Maximum number of characters of a prompt's description.
+/// Maximum number of characters of the description of a server's prompt.
 const MOST_ABOUT: usize = 200;
 
-/// Maximum number of servers that run at a time, for all agents of a session together.
+/// Maximum number of running servers, for all agents of a session together.
 pub(crate) const MOST_RUNNING: usize = 16;
 
-/// Servers that a person approved with their present tables, or named for this run. Each starts with its first call.
+/// Servers that the user approved with their present tables, or named for this run.
 pub(crate) struct SessionServers {
     list: Vec<SessionServer>,
-    /// Permits for running servers.
+    /// Limits the number of running servers of the whole session.
     places: Arc<Semaphore>,
-    /// The reasons and remedies for servers that are left out.
+    /// Reason and remedy for each server that is left out.
     pub(crate) notices: Vec<String>,
     /// Approved tools of each server that offers any.
     pub(crate) pins: Vec<ToolPinned>,
-    /// Own directories of a file's servers, removed with the session.
+    /// Own directories of servers of a file, which are removed with the session.
     _own: Vec<Arc<PrivateTemp>>,
 }
 
@@ -51,21 +53,21 @@ struct SessionServer {
     spec: ServerSpec,
     offered: OfferedServer,
     tools: Vec<(ToolDefinition, ExternalTool)>,
-    /// Resources of the server; `None` if none are offered.
+    /// Access by which calls for the server's resources are judged; `None` if the server offers no resources.
     readable: Option<GuestTool>,
     prompts: Vec<ServerPrompt>,
 }
 
-/// Servers of one agent.
+/// MCP tools of one agent, with the host that serves them.
 pub(crate) struct Offered {
     pub(crate) tools: Vec<Box<dyn Tool>>,
     pub(crate) host: Arc<McpHost>,
-    /// Servers that the agent may pass on.
+    /// Servers that the agent may pass on to sub-agents.
     pub(crate) servers: Vec<OfferedServer>,
 }
 
 impl SessionServers {
-    /// `of_file` are servers of a file that a person named for this run.
+    /// Creates the servers of a session. `of_file` are servers of a file that the user named for this run.
     pub(crate) fn new(setup: &ProjectSandbox, servers: &[McpServer], of_file: &[FileServer]) -> Self {
         let (mut list, mut notices, mut pins) = (Vec::new(), Vec::new(), Vec::new());
         let mut taken = BTreeSet::new();
@@ -89,13 +91,12 @@ impl SessionServers {
         Self { list, places, notices, pins, _own: own }
     }
 
-    /// Returns all servers, for an agent that passes them on or lists them in a plan.
+    /// Returns all servers, for an agent that may pass them on or list them in a plan.
     pub(crate) fn offered(&self) -> Vec<OfferedServer> {
         self.list.iter().map(|server| server.offered.clone()).collect()
     }
 
-    /// Returns the servers whose names `has` accepts; `None` if there are none. Each agent starts separate processes,
-    /// which end with it.
+    /// Returns the servers for which `has` is true, with processes for this agent alone; `None` if there are none.
     pub(crate) fn of_agent(&self, has: impl Fn(&str) -> bool) -> Option<Offered> {
         let chosen: Vec<_> = self.list.iter().filter(|server| has(&server.offered.name)).collect();
         let (mut tools, mut many, mut found): (Vec<Box<dyn Tool>>, Vec<&str>, Vec<_>) = Default::default();
@@ -148,12 +149,12 @@ impl SessionServer {
     }
 }
 
-/// True if the server's table offers this name.
+/// True if the server's table permits the tool or prompt of this name.
 fn is_offered(server: &McpServer, name: &str) -> bool {
     server.offer.as_ref().is_none_or(|offer| offer.iter().any(|offered| offered == name))
 }
 
-/// Returns a note on `--allow-tool` with a tool that the server does not have.
+/// Returns a note if the table permits a tool that the server does not have.
 fn unknown_tools(server: &McpServer, pin: &Pin) -> Option<String> {
     let unknown = server.unasked.iter().find(|name| !pin.tools.iter().any(|tool| tool.name == **name))?;
     let known: Vec<_> = pin.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -164,7 +165,7 @@ fn unknown_tools(server: &McpServer, pin: &Pin) -> Option<String> {
     )))
 }
 
-/// Returns a server that is ready to be called. The error is a sentence for a person, with a remedy.
+/// Returns a server that is ready to be called. The error is a sentence for the user, with a remedy.
 fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, Confined, Pin), String> {
     let name = &server.name;
     let left_out = |why: &str| format!("the MCP server {name} is left out: {why}");
@@ -217,7 +218,7 @@ fn defined(server: &str, tool: &PinnedTool, taken: &mut BTreeSet<String>) -> Opt
     })
 }
 
-/// True if the definitions are few and short enough for a prompt.
+/// True if the definitions are few and short enough to be listed in the prompt.
 fn is_for_a_prompt(tools: &[(ToolDefinition, ExternalTool)]) -> bool {
     let size = |definition: &ToolDefinition| {
         definition.name.len() + definition.description.len() + definition.input_schema.get().len()

@@ -1,5 +1,5 @@
-//! Files of a server's command that an agent may change: with other content, that agent would act with the server's
-//! access. So a server that may do more than agents is started only while these files are as at the beginning.
+//! Files of a server's command that an agent may change. With other content, that agent would act with the server's
+//! access. So a server with more access than agents starts only while these files are as at the session's start.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,13 +14,12 @@ use super::program::found;
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::McpServer;
 
-/// Maximum number of bytes of a file that are compared; its whole length is compared besides.
+/// Maximum number of bytes of a file that are compared. The length of the whole file is compared too.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Number of bytes that are read at a time.
 const BUFFER: usize = 64 << 10;
 
-/// Program and file arguments of a server in directories that agents may write.
+/// Program and file arguments of a server that are in directories that agents may write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OwnCode(Vec<CodeFile>);
 
@@ -37,7 +36,7 @@ struct CodeDigest {
 }
 
 impl OwnCode {
-    /// Reads the files. None counts for a server without variables, hosts and write directories of its own.
+    /// Reads the files. A server without variables, hosts and write directories of its own has none.
     pub(super) fn of(setup: &ProjectSandbox, server: &McpServer) -> Self {
         if server.env.is_empty() && server.net.is_off() && server.write.is_empty() {
             return Self::default();
@@ -51,7 +50,7 @@ impl OwnCode {
         Self(files.filter_map(|path| digest(&path).ok().map(|digest| CodeFile { path, digest })).collect())
     }
 
-    /// Fails if a file has changed. Blocks while it reads.
+    /// Fails if a file has changed. Reads the files, which blocks.
     pub(super) fn check(&self) -> Result<(), NotStarted> {
         let is_as_before = |file: &CodeFile| digest(&file.path).is_ok_and(|now| now == file.digest);
         match self.0.iter().find(|file| !is_as_before(file)) {
@@ -61,14 +60,14 @@ impl OwnCode {
     }
 }
 
-/// True if the path, or the target of its links, is in one of these directories.
+/// True if the path, or the path that its links lead to, is in one of these directories.
 fn is_below(path: &Path, roots: &[&WirePath]) -> bool {
     let target = fs::canonicalize(path).ok();
     let places = [Some(path.to_owned()), target];
     places.iter().flatten().any(|place| roots.iter().any(|root| place.starts_with(root.as_path())))
 }
 
-/// Returns the digest of a regular file, with links followed.
+/// Returns the digest of a regular file. Follows links.
 fn digest(path: &Path) -> io::Result<CodeDigest> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let metadata = file.metadata()?;
@@ -95,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Changes the file; the second path is another file.
+    /// Changes the first file; the second path is another file to use.
     type Change = fn(&Path, &Path);
 
     #[test]

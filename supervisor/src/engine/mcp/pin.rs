@@ -1,4 +1,4 @@
-//! Pins: the definitions of a server's tools as a person approved them.
+//! Pins: the definitions of a server's tools as the user approved them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -27,20 +27,20 @@ const MOST: u64 = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pin {
     version: u32,
-    /// Digest of the server's table.
+    /// Digest of the server's table in the settings.
     server: String,
-    /// Unverified claims of the server about itself.
+    /// Name that the server reports about itself, an unverified claim.
     pub(crate) name: String,
     pub(crate) release: String,
     pub(crate) protocol: String,
     pub(crate) tools: Vec<PinnedTool>,
-    /// Installed files, if the command installs packages.
+    /// Installed files; `None` if the command installs no packages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) installed: Option<InstalledServer>,
     /// True if the server has resources.
     #[serde(default)]
     pub(crate) resources: bool,
-    /// Prompts, which become commands of the person.
+    /// Prompts of the server, which become commands of the user.
     #[serde(default)]
     pub(crate) prompts: Vec<McpPrompt>,
 }
@@ -51,13 +51,13 @@ pub(crate) struct PinnedTool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
     pub(crate) description: String,
-    /// JSON text as the server wrote it.
+    /// JSON text, unchanged from the server.
     pub(crate) input_schema: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_schema: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<String>,
-    /// Digest of the server's table and of the fields above.
+    /// Digest of the server's table and of the tool's definition.
     pub(crate) digest: String,
 }
 
@@ -74,7 +74,7 @@ impl ToolChanges {
     }
 }
 
-/// Returns the digest of all settings that decide what is started, and with which access.
+/// Returns the digest of the settings that decide what is started, and with which access.
 pub(crate) fn digest_of_server(server: &McpServer) -> String {
     let McpServer {
         name,
@@ -104,7 +104,7 @@ pub(crate) fn digest_of_server(server: &McpServer) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Returns the digest that replaces a tool's definition in calls for resources.
+/// Returns the digest that calls for resources have in place of the digest of a tool's definition.
 pub(crate) fn digest_of_resources(server: &McpServer) -> String {
     let mut hash = Sha256::new();
     enter(&mut hash, "resources");
@@ -112,7 +112,7 @@ pub(crate) fn digest_of_resources(server: &McpServer) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Prefixes the text with its length, so that different lists have different digests.
+/// Hashes a text with its length before it, so that different lists of texts have different digests.
 fn enter(hash: &mut Sha256, text: &str) {
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
@@ -139,7 +139,7 @@ fn digest_of_tool(server: &str, tool: &McpTool) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Sorts the members of JSON objects by name. Other text stays unchanged.
+/// Returns JSON text with the members of objects sorted by name. Other text stays unchanged.
 fn canonical(text: &str) -> String {
     serde_json::from_str(text).map_or_else(|_| text.to_owned(), |value| sorted(value).to_string())
 }
@@ -184,12 +184,12 @@ impl Pin {
         Self { prompts, ..self }
     }
 
-    /// True if the person approved the server with its present table.
+    /// True if the user approved the server with its present table.
     pub(crate) fn is_of(&self, server: &McpServer) -> bool {
         self.version == VERSION && self.server == digest_of_server(server)
     }
 
-    /// Returns the digest of the server's table and all definitions, independent of their order.
+    /// Returns the digest of the server's table and all definitions. It does not depend on the order of definitions.
     pub(crate) fn digest(&self) -> String {
         let mut digests: Vec<_> = self.tools.iter().map(|tool| &tool.digest).collect();
         digests.sort_unstable();
@@ -201,7 +201,7 @@ impl Pin {
         hexadecimal(&hash.finalize())
     }
 
-    /// Returns the first event of a log about this pin.
+    /// Returns the data of the event that a log has about this pin.
     pub(crate) fn pinned(&self, server: &str) -> ToolPinned {
         let tools = u64::try_from(self.tools.len()).unwrap_or(u64::MAX);
         ToolPinned { server: server.to_owned(), digest: self.digest(), tools, change: PinChange::First }
@@ -252,7 +252,7 @@ impl Pins {
         self.0.join(format!("{name}.json"))
     }
 
-    /// Returns `None` if there is no pin, or one of another version.
+    /// Reads the pin of a server; `None` if there is none, or one of another version.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Pin>, PinError> {
         let path = self.path(name);
         let failed = |source| PinError { path: path.clone(), source };
@@ -266,7 +266,7 @@ impl Pins {
         Ok((pin.version == VERSION).then_some(pin))
     }
 
-    /// Replaces the earlier pin atomically.
+    /// Replaces the earlier pin of this server atomically.
     pub(crate) fn write(&self, name: &str, pin: &Pin) -> Result<(), PinError> {
         let path = self.path(name);
         let failed = |source| PinError { path: path.clone(), source };
@@ -285,7 +285,7 @@ impl Pins {
         self.path(name).exists()
     }
 
-    /// Returns true if there was a pin.
+    /// Removes the pin of a server. True if there was one.
     pub(crate) fn remove(&self, name: &str) -> Result<bool, PinError> {
         let path = self.path(name);
         match fs::remove_file(&path) {

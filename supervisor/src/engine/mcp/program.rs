@@ -1,4 +1,4 @@
-//! Finds the directories that a server's program needs, so that its sandbox can read them: otherwise it does not start.
+//! Finds the directories that a server's program needs to read. Without them it does not start in its sandbox.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,16 +10,16 @@ use boundary::policy::{SYSTEM, users_home};
 use super::installed::InstalledServer;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
-/// Directories of the system's programs, in the order of an installer's search.
+/// Directories of the system's programs, in the order in which an installer searches them.
 const SYSTEM_PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Maximum length of a line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
+/// Maximum length of the first line of a script, which names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
 const LINE: u64 = 256;
 
-/// Maximum number of nested interpreters.
+/// Maximum number of interpreters that are followed, each the program of the one before.
 const INTERPRETERS: usize = 4;
 
-/// Returns the directories of those programs that the system does not have.
+/// Returns the directories of those programs that are not installed with the system.
 pub(crate) fn toolchain(programs: &[&str]) -> Vec<String> {
     let is_systems = |name: &str| SYSTEM_PROGRAMS.iter().any(|place| Path::new(place).join(name).is_file());
     let mut places: Vec<String> = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn toolchain(programs: &[&str]) -> Vec<String> {
     places
 }
 
-/// Returns directories of the installed program's interpreters that the table does not let the server read. Only
+/// Returns directories of the installed program's interpreters that the server's table does not let it read. Only
 /// directories in `toolchain` count, because the package chooses the interpreter.
 pub(crate) fn interpreters(
     server: &McpServer,
@@ -49,7 +49,7 @@ fn of_toolchain(places: &[PathBuf], toolchain: &[String]) -> Vec<String> {
     places.iter().filter(is_of_it).filter_map(|place| place.to_str()).map(str::to_owned).collect()
 }
 
-/// Returns directories of the program and its interpreters that the server cannot read.
+/// Returns directories of the server's program and its interpreters that the server cannot read.
 pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
     let home = users_home();
     let given = server.read.iter().chain(&server.write);
@@ -70,7 +70,7 @@ pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
     unread
 }
 
-/// Returns the program of a command, then its interpreters.
+/// Returns the program of a command, followed by its interpreters.
 fn programs(command: &str) -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut next = found(command);
@@ -89,7 +89,7 @@ pub(super) fn found(command: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join(command)).find(|program| program.is_file())
 }
 
-/// Returns the interpreter in the first line of a script. For `env`, the program that `env` starts.
+/// Returns the interpreter in a script's first line (behind `env`, the argument); `None` if there is none.
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let file =
         File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(program).ok()?;
@@ -108,8 +108,7 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns the directory that an installed program needs: the parent of `bin`, or its own. Never a home, a directory
-/// above one, or `.local`.
+/// Returns the directory that an installed program needs: the parent of `bin`, or its own, except homes and `.local`.
 fn tree(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };

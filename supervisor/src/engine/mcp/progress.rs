@@ -3,18 +3,18 @@ use std::time::{Duration, Instant};
 use super::names::visible;
 use crate::engine::driver::Caller;
 
-/// Minimum time between two lines. The guest obeys the same limit, but is not trusted.
+/// Minimum time between two lines. The guest has the same limit, but is not trusted to keep it.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// Maximum number of lines of one call.
+/// Maximum number of lines about one call.
 const MOST: u32 = 1000;
 
 /// Maximum number of characters of one line.
 const LINE: usize = 200;
 
-/// Lines about the progress of one call, no faster than a person can read.
+/// Lines about the progress of one call. Their rate and number are limited.
 pub(super) struct ProgressLines {
-    /// `None` if nobody watches.
+    /// Channel to the user; `None` if no front end shows progress.
     caller: Option<Caller>,
     last: Option<Instant>,
     left: u32,
@@ -25,7 +25,7 @@ impl ProgressLines {
         Self { caller, last: None, left: MOST }
     }
 
-    /// Shows text of the server, unless lines come too fast.
+    /// Shows text of the server, unless it comes too early after the previous text.
     pub(super) fn show(&mut self, words: &str) {
         if let (Some(line), Some(caller)) = (self.admit(words, Instant::now()), &self.caller) {
             caller.progress(line);

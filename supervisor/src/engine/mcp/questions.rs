@@ -1,4 +1,4 @@
-//! Questions that one server asks a person.
+//! Questions that one MCP server asks the user.
 
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::FuturesUnordered;
@@ -7,7 +7,7 @@ use ipc::mcp::{McpAnswer, McpForm};
 
 use crate::engine::driver::Caller;
 
-/// A question, and the request during which the server asked it.
+/// Number of a question, and the request during which the server asked it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuestionOf {
     pub(super) question: u64,
@@ -20,12 +20,11 @@ pub(super) struct AnsweredQuestion {
     pub(super) answer: McpAnswer,
 }
 
-/// Questions without an answer.
 #[derive(Default)]
 pub(super) struct OpenQuestions(FuturesUnordered<BoxFuture<'static, AnsweredQuestion>>);
 
 impl OpenQuestions {
-    /// Asks a person about a call. Without a caller, as for the text of a prompt, the question is cancelled.
+    /// Asks the user a question about a call. Without `caller`, as for the text of a prompt, the question is cancelled.
     pub(super) fn ask(&mut self, of: QuestionOf, caller: Option<&Caller>, message: String, form: McpForm) {
         let answer = match caller {
             Some(caller) => caller.ask(message, form),

@@ -1,7 +1,6 @@
-//! One tool for the resources of all servers: lists those of a server, or reads one.
+//! One tool for the resources of all MCP servers: it lists the resources of a server, or reads one.
 //!
-//! A call is judged and shown as a call of its server. A separate digest stands for the resources, so that no tool of
-//! the server can pass for them.
+//! A call of it is judged and shown as a call of that server, with a digest that no tool of the server can have.
 
 use std::sync::Arc;
 
@@ -9,10 +8,10 @@ use gate::tools::{ExternalCall, GuestTool, Invocation, Tool, ToolDefinition, Too
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Name of the tool, for the model and in calls.
+/// Name of the tool.
 pub(super) const READ: &str = "read_resource";
 
-/// Maximum size of an address in bytes.
+/// Maximum size of a resource's URI in bytes.
 const MOST_URI: usize = 4096;
 
 const EXPECTED: &str = "{server, uri?}";
@@ -28,7 +27,7 @@ struct ResourceArguments {
     uri: Option<String>,
 }
 
-/// Returns the tool, if any server has resources.
+/// Returns the tool; `None` if no server has resources.
 pub(super) fn tool(servers: Vec<(String, GuestTool)>) -> Option<Box<dyn Tool>> {
     if servers.is_empty() {
         return None;
@@ -47,7 +46,7 @@ pub(super) fn tool(servers: Vec<(String, GuestTool)>) -> Option<Box<dyn Tool>> {
     Some(Box::new(ReadResource { definition, servers }))
 }
 
-/// Returns the address in a call's arguments; `None` if the call lists resources.
+/// Returns the resource's URI in the arguments of a call; `None` if the call lists resources.
 pub(super) fn uri(json: &str) -> Option<String> {
     serde_json::from_str::<ResourceArguments>(json).ok().and_then(|arguments| arguments.uri)
 }

@@ -1,4 +1,4 @@
-//! Results of MCP tools as text for the model.
+//! Results of MCP tools, as text and pictures for the model.
 
 use ipc::image::Image;
 use ipc::mcp::{McpContent, McpFailure, McpLink, McpResult};
@@ -9,8 +9,8 @@ use crate::engine::driver::ServedAnswer;
 /// Maximum number of pictures of one result.
 const MOST_PICTURES: usize = 8;
 
-/// Returns a result with its pictures. Text over `most` bytes loses its middle. A result that the server marks as
-/// failed is an error, with pictures only named.
+/// Converts a result. The middle of a text over `most` bytes is left out. The error is a result that the server marks
+/// as failed, whose pictures are only mentioned.
 pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, String> {
     let McpResult { failed, content, structured } = result;
     let mut images = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, Str
     }
 }
 
-/// Returns the text of a part, and adds a picture to `images`.
+/// Returns the text of one part of a result. Adds a picture to `images`, or only mentions it if the result `failed`.
 fn words_of_part(part: McpContent, failed: bool, images: &mut Vec<Image>) -> String {
     match part {
         McpContent::Text(text) => text,
@@ -56,7 +56,7 @@ fn described(link: String, about: &str) -> String {
     if about.is_empty() { link } else { format!("{link}: {about}") }
 }
 
-/// Keeps the beginning and the end of a long text, and counts the rest.
+/// Returns the beginning and the end of a text that has more than `most` bytes, with the size of the rest.
 fn bounded(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -67,7 +67,7 @@ fn bounded(text: &str, most: usize) -> String {
     format!("{}\n[… {omitted} bytes omitted …]\n{}", &text[..head], &text[tail..])
 }
 
-/// Returns the reason for a missing result, for the model and for people.
+/// Returns the reason for a missing result, as text for the model and the user.
 pub(super) fn words(failure: &McpFailure) -> String {
     match failure {
         McpFailure::NotStarted { errno } => {

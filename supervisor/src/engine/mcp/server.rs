@@ -1,4 +1,4 @@
-//! Task of one MCP server: starts with the first call, restarts once after an end, ends with the session.
+//! Task of one MCP server: starts it with the first call, restarts it once after a failure, ends it with the session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -31,12 +31,12 @@ const STARTS: u32 = 2;
 pub(super) struct ServerSpec {
     pub(super) server: McpServer,
     pub(super) spawner: Spawner,
-    /// The worker's program, which is the guest around the server.
+    /// Program of the guest process that runs the server: the worker.
     pub(super) program: PathBuf,
     pub(super) confinement: Confinement,
     /// Maximum size of a result in bytes.
     pub(super) most: usize,
-    /// Installed files, if the server's command installs packages.
+    /// Installed files; `None` if the server's command installs no packages.
     pub(super) installed: Option<InstalledServer>,
     pub(super) code: OwnCode,
     pub(super) approved: ApprovedTools,
@@ -45,21 +45,21 @@ pub(super) struct ServerSpec {
 
 #[derive(Clone, Debug)]
 pub(super) struct ApprovedTools {
-    /// Digest of all definitions.
+    /// Digest of all definitions of the server.
     pub(super) digest: String,
     pub(super) by: ApprovedBy,
 }
 
-/// Origin of the definitions that a server must keep.
+/// Approval that the definitions of a server have to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovedBy {
     Person,
-    /// First start in a run with a file that the person named.
+    /// The first start of the server in this run, for a server of a file that the user named.
     Run,
 }
 
 impl ApprovedBy {
-    /// Returns the time since which a definition must not change, with the remedy.
+    /// Returns a clause about the time since which a definition may not change, with the remedy.
     fn since(self, server: &str) -> String {
         match self {
             Self::Person => format!(
@@ -91,7 +91,7 @@ impl ServerSpec {
         }
     }
 
-    /// Returns the process to start, after a check of its files.
+    /// Checks the files of the server's command, and returns the process to start.
     pub(super) async fn process(&self) -> Result<McpServerSpec, NotStarted> {
         let McpServer { name, command, args, .. } = &self.server;
         let code = self.code.clone();
@@ -113,7 +113,7 @@ impl ServerSpec {
     }
 }
 
-/// Makes files read-only that programs outside the sandbox run later. Does not block other tasks.
+/// Makes files read-only that programs outside the sandbox run later, without blocking other tasks.
 async fn guarded(mut confinement: Confinement) -> Result<Confinement, NotStarted> {
     let look = move || keep_what_runs_later(&mut confinement).map(|()| confinement);
     let looked = tokio::task::spawn_blocking(look).await.map_err(|_| NotStarted::Ended)?;
@@ -121,10 +121,10 @@ async fn guarded(mut confinement: Confinement) -> Result<Confinement, NotStarted
 }
 
 pub(super) struct ToolCall {
-    /// Number of the call, unique in the session.
+    /// Number of the call. It is unique in the session.
     pub(super) id: u64,
     pub(super) wanted: WantedCall,
-    /// `None` for a prompt of a person.
+    /// Channels to the user; `None` for a prompt that the user named.
     pub(super) caller: Option<Caller>,
     pub(super) progress: ProgressLines,
     pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
@@ -134,12 +134,12 @@ pub(super) enum WantedCall {
     Tool {
         tool: String,
         json: String,
-        /// Digest of the approved definition, which the model was given.
+        /// Digest of the definition that the model was given.
         definition: String,
     },
-    /// A resource by its address, or `None` for the list of all.
+    /// A resource by its URI; `None` lists all resources.
     Resource(Option<String>),
-    /// A prompt of a person, with arguments as JSON.
+    /// A prompt that the user named, with its arguments as JSON.
     Prompt { name: String, arguments: String },
 }
 
@@ -152,7 +152,7 @@ impl ToolCall {
 
 pub(super) enum ServerOrder {
     Call(Box<ToolCall>),
-    /// Cancels the call with this number.
+    /// Cancels the call with this id.
     Cancel(u64),
 }
 
@@ -165,7 +165,7 @@ pub(super) trait ServerLink: Sized + Send {
         question: u64,
         answer: McpAnswer,
     ) -> impl Future<Output = Result<(), McpOrderError>> + Send;
-    /// Returns the next event. Cancel safe.
+    /// Waits for the next event of the server. Cancel safe.
     fn next(&mut self) -> impl Future<Output = McpEvent> + Send;
     fn end(self, reason: GuestEnd) -> impl Future<Output = ()> + Send;
 }
@@ -200,7 +200,7 @@ impl ServerLink for McpServerProcess {
     }
 }
 
-/// Serves a server's calls until the orders end.
+/// Serves the calls of one server until `orders` ends.
 pub(super) async fn attend<L: ServerLink>(spec: ServerSpec, mut orders: UnboundedReceiver<ServerOrder>) {
     let name = &spec.server.name;
     let (mut starts, mut last) = (0, String::new());
@@ -231,23 +231,23 @@ struct AttendedServer<'a, L> {
     link: L,
     spec: &'a ServerSpec,
     tools: Vec<McpTool>,
-    /// Description of the server, once complete.
+    /// Definitions of the running server; `None` until its description is complete.
     live: Option<LiveServer>,
-    /// Calls that wait for the description.
+    /// Calls that wait for the complete description.
     waiting: Vec<ToolCall>,
-    /// Open calls, by the numbers of their requests.
+    /// Calls that were sent, by the numbers of their requests.
     open: HashMap<u64, ToolCall>,
     questions: OpenQuestions,
 }
 
 struct LiveServer {
-    /// Digests of tools, by name.
+    /// Digests of definitions, by the names of the tools.
     digests: BTreeMap<String, String>,
     resources: bool,
 }
 
 impl LiveServer {
-    /// Returns the request for a call. The error is the reason to refuse the call.
+    /// Returns the request for a call. The error is a reason to refuse the call.
     fn request(&self, wanted: &WantedCall, spec: &ServerSpec) -> Result<McpRequest, String> {
         let server = &spec.server.name;
         match wanted {
@@ -285,7 +285,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Serves calls until the server ends. Returns the reason; `None` if the session ends.
+    /// Serves calls until the server fails. Returns the reason; `None` if the session ends.
     async fn serve(mut self, first: ToolCall, orders: &mut UnboundedReceiver<ServerOrder>) -> Option<String> {
         self.waiting.push(first);
         loop {
@@ -306,7 +306,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Fails all calls, and ends the server.
+    /// Fails all calls and ends the server. Returns the reason `why`.
     async fn fail(self, why: String) -> String {
         let name = &self.spec.server.name;
         for call in self.waiting.into_iter().chain(self.open.into_values()) {
@@ -331,7 +331,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Sends a call to the server, if the definition is approved.
+    /// Sends a call to the server if its definition is approved. The error is a fault of the server.
     async fn take(&mut self, call: ToolCall) -> Result<(), String> {
         let Some(live) = &self.live else {
             self.waiting.push(call);
@@ -406,7 +406,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         Ok(())
     }
 
-    /// Passes an answer on, if its call is still open.
+    /// Sends the user's answer to the server, if the call is still open.
     async fn on_answered(&mut self, answered: AnsweredQuestion) -> Result<(), String> {
         let AnsweredQuestion { of: QuestionOf { question, request }, answer } = answered;
         if !self.open.contains_key(&request) {
@@ -454,14 +454,13 @@ mod tests {
     use super::super::pin::tests::{server, tool};
     use super::*;
 
-    /// A server whose events the test sends, and which records its orders.
     struct Scripted {
         events: UnboundedReceiver<McpEvent>,
         said: UnboundedSender<String>,
         last: u64,
     }
 
-    /// The server that starts next.
+    /// Server that the next start returns.
     static NEXT: Mutex<Option<Scripted>> = Mutex::new(None);
 
     impl ServerLink for Scripted {

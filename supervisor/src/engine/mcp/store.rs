@@ -1,7 +1,7 @@
-//! A server's own lasting directory, with its temp directory, home and caches.
+//! A server's own directory, which lasts: its temp directory, home and caches.
 //!
-//! The server may have replaced each subdirectory by a link or a file. This process has access that the server lacks,
-//! so it follows no link below the directory.
+//! The server may have replaced a directory in it by a link or a file. The supervisor has access that the server lacks,
+//! so it follows no links there.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
-/// Directories of a server's home, and the variables that name them.
+/// Directories in a server's own directory, each with the variable that names it.
 pub(super) const HOME: [(&str, &str); 5] = [
     ("HOME", "home"),
     ("XDG_CACHE_HOME", "home/.cache"),
@@ -23,7 +23,7 @@ pub(super) const HOME: [(&str, &str); 5] = [
     ("XDG_STATE_HOME", "home/.local/state"),
 ];
 
-/// Creates missing directories, and gives them to the server's user. Returns the path without links.
+/// Creates missing directories, and gives them to the user that the server runs as. Returns the path without links.
 pub(super) fn make(store: &Path, identity: Option<Identity>) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(store)?;
     let store = fs::canonicalize(store)?;
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns another user, if this process may give files away.
+    /// Returns another user, or `None` if this process may not change owners of files.
     fn other() -> Option<Identity> {
         nix::unistd::geteuid().is_root().then_some(Identity { uid: 65534, gid: 65534 })
     }

@@ -1,4 +1,4 @@
-//! The second step of opening a session: its provider with the key, and its recording. No worker exists yet.
+//! The second step of opening a session: opens its provider with the key, and its recording. No worker exists yet.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::process::messages::say;
 
 pub(super) struct Connected {
     pub(super) provider: Arc<dyn ModelProvider>,
-    /// The API key, which logs must not contain.
+    /// The API key, which logs mask.
     pub(super) secret: Option<SecretString>,
     recorder: Option<Recorder>,
 }
 
 impl Connected {
-    /// Opens the recording and the provider before any agent exists that could replace their files.
+    /// Opens the recording and the provider's files, before an agent exists that could replace them.
     pub(super) fn new(prepared: &PreparedSession, keys: &TakenKeys) -> Result<Self, OpenError> {
         let PreparedSession { options, setup, .. } = prepared;
         let recorder = options.record.as_ref().map(|record| record.open(options)).transpose()?;
@@ -31,7 +31,7 @@ impl Connected {
         Ok(Self { provider, secret, recorder })
     }
 
-    /// Writes the description of a recorded run.
+    /// Writes the description of the run, if the run is recorded.
     pub(super) fn describe(self, options: &SessionOptions, places: Places) {
         if let (Some(recorder), Some(record)) = (self.recorder, options.record.clone()) {
             record.describe(&recorder, options, places);
@@ -39,7 +39,7 @@ impl Connected {
     }
 }
 
-/// Returns the connection to the provider. A relay gets no key, because the relay has its own.
+/// Returns the connection to the provider. It has no key if it leads to a relay, which has its own.
 fn connection(
     options: &SessionOptions,
     keys: &TakenKeys,

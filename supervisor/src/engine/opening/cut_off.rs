@@ -1,4 +1,4 @@
-//! File changes that were running when the process ended. An observer checks whether they were completed.
+//! File changes that were cut off by the end of their process. An observer finds out whether they were completed.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use tokio::runtime::Builder;
 use crate::engine::driver::SnapshotTaker;
 use crate::journal::session::CutOff;
 
-/// Maximum number of calls that are checked.
+/// Maximum number of calls that are checked in a session.
 const MOST: usize = 64;
 
-/// Returns the state of each file whose change was cut off, without those that cannot be determined.
+/// Returns the state of each file whose change was cut off. Leaves out files whose state cannot be determined.
 pub(super) fn found(
     events: &[SessionEvent],
     observer: &SnapshotTaker,
@@ -35,7 +35,7 @@ pub(super) fn found(
     states.collect()
 }
 
-/// Returns the calls of file tools without an end event.
+/// Returns the calls of file tools that have no end event.
 fn open_changes(events: &[SessionEvent]) -> Vec<((AgentId, CallId), ToolCall)> {
     let tools = Registry::for_activity(Activity::Execute);
     let mut open = BTreeMap::new();
@@ -55,7 +55,7 @@ fn open_changes(events: &[SessionEvent]) -> Vec<((AgentId, CallId), ToolCall)> {
     open.into_iter().take(MOST).collect()
 }
 
-/// Returns the call that undoes an edit; `None` if the edit's texts do not determine the earlier ones.
+/// Returns the call that would undo an edit; `None` if its texts do not determine the text before the edit.
 fn reverse(call: &ToolCall) -> Option<ToolCall> {
     let ToolCall::EditFile(EditFile { path, edits }) = call else { return None };
     let back = |edit: &Edit| Edit {
@@ -88,8 +88,8 @@ fn state(call: &ToolCall, again: Option<&Effect>, goes_back: bool) -> Option<Cut
     }
 }
 
-/// Returns the effect that each call would have now; `None` if unknown. Blocks, with a runtime on another thread,
-/// because opening a session is not async.
+/// Returns the effect that each call would have now; `None` if that is unknown. Blocks, with an async runtime on
+/// another thread, because opening a session is not async.
 fn effects(observer: &SnapshotTaker, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
     if calls.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Plan executions that the end of their process cut off. A resumed session continues them at the same step.
+//! Executions of plans that the end of their process cut off. A resumed session continues them at the same step.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) struct CutOffPlan {
     pub digest: String,
     pub markdown: String,
     pub steps: Vec<PlanStep>,
-    /// Finished steps, from the first. These are not executed again.
+    /// Finished steps, counted from the first step. They are not executed again.
     pub finished: Vec<PlanStep>,
 }
 
@@ -40,7 +40,7 @@ impl CutOffExecution<'_> {
 struct Executions<'a> {
     /// The execution without an end event.
     running: Option<CutOffExecution<'a>>,
-    /// The last execution with an end event.
+    /// The latest execution with an end event.
     ended: Option<CutOffExecution<'a>>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Executions<'a> {
     }
 }
 
-/// Returns the number of finished steps of a plan's last execution; `None` if the plan was never executed.
+/// Returns the number of finished steps of the plan with this digest; `None` if it was not executed last or at all.
 pub(crate) fn finished_steps(events: &[SessionEvent], digest: &str) -> Option<u32> {
     let of_planner = |planner: &AgentId| {
         let Executions { running, ended } = Executions::of(events, planner);
@@ -100,24 +100,24 @@ fn planners(events: &[SessionEvent]) -> BTreeSet<&AgentId> {
 }
 
 impl CutOffPlan {
-    /// Adds the finished steps of the cut-off plan, if there is one.
+    /// Sets the finished steps to those of the cut-off plan, if there is one.
     pub(super) fn with_finished(plan: Option<&Self>, planning: Planning) -> Planning {
         let finished = plan.map(|plan| plan.finished.clone());
         Planning { finished: finished.unwrap_or(planning.finished), ..planning }
     }
 
-    /// Returns the action that continues the execution, which needs a new approval.
+    /// Returns the user action that continues the execution. It needs a new approval.
     pub(super) fn goes_on(self, conversation: &ConversationId) -> UserAction {
         let kind = UserActionKind::Agent(AgentAction::ExecutePlan { markdown: self.markdown });
         UserAction { conversation_id: conversation.clone(), agent: None, kind }
     }
 
-    /// Returns the root agent's plan that was being executed when the events ended.
+    /// Returns the cut-off plan of the first agent; `None` if there is none.
     pub(super) fn of(events: &[SessionEvent]) -> Option<Self> {
         Self::of_planner(events, &AgentId::root())
     }
 
-    /// Returns the plans of all agents that were being executed when the events ended.
+    /// Returns the cut-off plans of all agents.
     pub(super) fn all(events: &[SessionEvent]) -> Vec<Self> {
         planners(events).into_iter().filter_map(|planner| Self::of_planner(events, planner)).collect()
     }
@@ -136,7 +136,7 @@ impl CutOffPlan {
         })
     }
 
-    /// Returns a sentence for a person. `name` is `None` if the plan's file does not exist any more.
+    /// Returns a sentence for the user. `name` is the name of the plan's file; `None` if the file is gone.
     pub(super) fn told(&self, name: Option<&str>) -> String {
         let Self { executor, title, steps, finished, .. } = self;
         let number = finished.len() + 1;

@@ -16,18 +16,18 @@ use crate::process::exit::Exit;
 pub(crate) struct Refusal(pub Exit, pub String);
 
 impl Refusal {
-    /// An error that the user can correct.
+    /// Returns the refusal for an error that the user can correct.
     pub(crate) fn usage(error: impl ToString) -> Self {
         Self(Exit::Usage, error.to_string())
     }
 
-    /// An error of Bailiwick or of the machine.
+    /// Returns the refusal for an error of Bailiwick or of the machine.
     pub(crate) fn internal(error: impl ToString) -> Self {
         Self(Exit::Internal, error.to_string())
     }
 }
 
-/// The reason why a session was not opened.
+/// Error because of which a session was not opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error(transparent)]

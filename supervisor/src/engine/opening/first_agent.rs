@@ -1,4 +1,4 @@
-//! The fourth step of opening a session: its first agent, with the logged prompt and tools if the session continues.
+//! The fourth step of opening a session: its first agent, with the logged prompt and tools if its context continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::engine::driver::Turns;
 use crate::engine::mcp::{FileServer, McpHost, Offered, SessionServers};
 use crate::engine::place::ProjectSandbox;
 
-/// First agent of a session, before any of its events is logged.
+/// First agent of a session, none of whose events is logged yet.
 pub(super) struct FirstAgent {
     pub(super) config: AgentConfig,
     pub(super) surroundings: PromptEnvironment,
@@ -35,14 +35,14 @@ pub(super) struct FirstAgent {
 
 pub(super) struct FirstEvents {
     pub(super) started: SessionStarted,
-    /// `None` if the prompt is not to be logged.
+    /// Prompt and tools; `None` if they are logged already.
     pub(super) prompt: Option<PromptFixed>,
     /// Events about approved tools of MCP servers.
     pub(super) pinned: Vec<EventKind>,
 }
 
 impl FirstAgent {
-    /// Adds notices about MCP servers to the options.
+    /// Creates the agent with the session's MCP servers. Adds notices about these servers to `options`.
     pub(super) fn new(
         prepared: &mut PreparedSession,
         connected: &Connected,
@@ -62,7 +62,7 @@ impl FirstAgent {
     }
 }
 
-/// Returns the agent in the state after the earlier runs.
+/// Returns the agent in the state at the end of the earlier runs.
 pub(super) fn restored(config: AgentConfig, earlier: &Earlier) -> Agent {
     let agent = Agent::new(config);
     let Earlier { needed, in_new_context, moved_from } = earlier;
@@ -70,7 +70,7 @@ pub(super) fn restored(config: AgentConfig, earlier: &Earlier) -> Agent {
     if events.is_empty() { agent } else { agent.restored(events, *in_new_context).moved(moved_from.as_ref()) }
 }
 
-/// Returns the session's MCP servers, and adds all of them to the first agent.
+/// Returns the session's MCP servers, and adds the tools of all of them to the first agent.
 fn with_servers(
     config: &mut AgentConfig,
     options: &mut SessionOptions,
@@ -90,7 +90,7 @@ fn with_servers(
     (servers, host)
 }
 
-/// Returns the events about approved tools, without those that an earlier run logged with the same digest.
+/// Returns an event for each server with approved tools, unless an earlier run logged the same digest.
 fn pinned(pins: Vec<ToolPinned>, past: Option<&Past>) -> Vec<EventKind> {
     let past = past.map_or(&[][..], Past::events);
     let before = |server: &str| {
@@ -109,7 +109,7 @@ fn pinned(pins: Vec<ToolPinned>, past: Option<&Past>) -> Vec<EventKind> {
     pins.into_iter().filter_map(event).collect()
 }
 
-/// Returns the configuration of the first agent, including an answer schema and a task list, which no sub-agent has.
+/// Returns the configuration of the first agent, with the answer schema and task list that no sub-agent has.
 fn first_config(
     options: &SessionOptions,
     standing: StandingRights,
@@ -124,7 +124,7 @@ fn first_config(
     config
 }
 
-/// Returns the configuration that the first agent and all sub-agents are derived from.
+/// Returns the configuration from which those of the first agent and of all sub-agents are derived.
 pub(super) fn agent_config(
     options: &SessionOptions,
     standing: StandingRights,
@@ -167,15 +167,15 @@ pub(super) fn agent_config(
     }
 }
 
-/// True if the first agent can reach a host now, by an approval or by a change of its access. A tool that never works
-/// would only cost tokens.
+/// True if the first agent can access a host now, by an approval, or by a change of its access. Otherwise a tool would
+/// only cost tokens.
 fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let may_ask = permits(agent, options.mode).asks() && options.approvals.answerer;
     standing.rights.net.reaches_out() || may_ask || options.turns == Turns::Many
 }
 
-/// Retry policy with jitter, so that sessions that failed together do not retry together.
+/// Retry policy with random delays, so that sessions that failed together do not retry together.
 pub(super) struct Jittered(pub(super) RetryPolicy);
 
 impl Backoff for Jittered {

@@ -1,4 +1,4 @@
-//! System prompt and tools of the first agent: byte for byte those of the log if the session continues.
+//! System prompt and tools of the first agent: byte for byte as logged if its context continues.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use agent::core::AgentConfig;
 use gate::tools::ToolDefinition;
 use model::provider::is_of_this_machine;
 
-/// Replaces the present prompt and tools by the recorded ones if their context continues. Returns an event to log.
+/// Uses the recorded prompt and tools if their context continues. Returns the event to log, if there is one.
 pub(super) fn fix(
     config: &mut AgentConfig,
     earlier: &[SessionEvent],
@@ -37,11 +37,11 @@ pub(super) fn fix(
     }
 }
 
-/// Prompt of the agent's last context.
+/// Prompt and tools of the agent's latest context, as logged.
 struct RecordedPrompt<'a> {
     id: EventId,
     prompt: &'a PromptFixed,
-    /// True if the prompt comes from an imported session.
+    /// True if the conversation was imported.
     imported: bool,
 }
 
@@ -80,7 +80,7 @@ impl<'a> RecordedPrompt<'a> {
     }
 }
 
-/// Returns the reason for a new context, or `None` if the context continues.
+/// Returns the reason to begin a new context; `None` if the context continues.
 fn new_context(
     config: &AgentConfig,
     earlier: &[SessionEvent],
@@ -106,8 +106,8 @@ fn has_replies(events: &[SessionEvent]) -> bool {
     events.iter().any(|event| event.agent == AgentId::root() && is_reply(event))
 }
 
-/// True if the last reply came from another address, since each server signs its own thinking. Older logs have no
-/// address. All local addresses count as one server, because ports and sockets change.
+/// True if the last reply came from another address, since servers reject thinking that another server signed. False
+/// for older logs, which have no address. All local addresses count as one server, because ports and sockets change.
 fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
     let address = |event: &SessionEvent| match &event.kind {
         EventKind::SessionStarted(started) => started.base_url.clone(),

@@ -6,17 +6,17 @@ use super::unheard::unheard;
 use crate::process::messages::say;
 use crate::process::signals::UserSignals;
 
-/// Sends a front end's actions to a session. The session ends when all handles are dropped.
+/// Sends a front end's actions to a session. The session ends when all its handles are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub conversation: ConversationId,
     actions: mpsc::Sender<UserAction>,
 }
 
-/// The reason why a session does not accept an action.
+/// Reason why a session does not take an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotTaken {
-    /// The queue of actions is full.
+    /// The queue of actions is full at the moment.
     Busy,
     Over,
 }
@@ -38,12 +38,12 @@ impl Handle {
         })
     }
 
-    /// Sends an action for the first agent. Reports an answer or message that came after the session's end.
+    /// Sends an action for the first agent. Tells the user if an answer or message came too late.
     pub(crate) async fn act(&self, kind: UserActionKind) {
         self.act_on(self.action(kind)).await;
     }
 
-    /// Sends an action for the agent in `action`. Reports an answer or message that came after the session's end.
+    /// Sends an action for the agent that it names. Tells the user if an answer or message came too late.
     pub(crate) async fn act_on(&self, action: UserAction) {
         if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
             && let Some(unheard) = unheard(&action)
@@ -57,7 +57,7 @@ impl Handle {
         UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
     }
 
-    /// Turns signals into actions until the session ends.
+    /// Sends an action for each signal, until the session ends.
     pub(crate) async fn forward(self, mut signals: UserSignals) {
         while !self.actions.is_closed() {
             let kind = signals.next().await;

@@ -1,4 +1,4 @@
-//! Approvals that the person's settings keep for a project.
+//! Approvals that the user's settings keep for later sessions of a project.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ impl KeptApprovals {
         self.file.as_path().into()
     }
 
-    /// Saves an approval of the tool's present definition. Returns a message for the person.
+    /// Keeps an approval of the tool's present definition. Returns a text for the user, also as the error.
     fn keep_tool(&self, call: &ExternalCall) -> Result<String, String> {
         let ExternalCall { server, tool, guest, .. } = call;
         let Some(guest) = guest else { return Err("the tool's server has no sandbox".to_owned()) };

@@ -28,7 +28,7 @@ pub(super) struct Channels {
 }
 
 impl Logged {
-    /// Appends the first events of this run to those of the earlier runs.
+    /// Logs the first events of this run, after those of the earlier runs.
     pub(super) fn new(
         prepared: &PreparedSession,
         connected: &Connected,
@@ -55,7 +55,7 @@ impl Channels {
         Self { ui, events, actions, inbox }
     }
 
-    /// Queues the continued execution of a plan. The queue is still empty, so sending does not fail.
+    /// Sends the action that continues a plan. The queue is empty at this time and takes it.
     pub(super) fn go_on(&self, plan: CutOffPlan, conversation: &ConversationId) {
         let _ = self.actions.try_send(plan.goes_on(conversation));
     }

@@ -1,4 +1,4 @@
-//! Opens a session for any front end: its options, its model and its log.
+//! Opens a session for any front end: its options, its model, its sandbox and its log.
 
 mod connected;
 mod cut_off;

@@ -1,4 +1,4 @@
-//! Model of a session: known facts and options of its requests.
+//! Model of a session: facts about it, and options of its requests.
 
 use agent::core::{ModelChoice, RunLimits, Window};
 use model::provider::anthropic::ApiVersion;
@@ -9,33 +9,33 @@ use model::provider::{
 
 use crate::settings::config::Effective;
 
-/// Maximum number of tokens requested for one reply (WIRE R9: always sent, and big, with streaming).
+/// Maximum number of tokens that a request allows for the reply (WIRE R9: always sent, and big, with streaming).
 const REPLY_TOKENS: u32 = 32_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ModelOptions {
     pub name: String,
     pub facts: Facts,
-    /// `None` leaves the effort to the model.
+    /// Effort; `None` for the model's default.
     pub effort: Option<Effort>,
-    /// Turns thinking on or off; `None` leaves the choice to the model.
+    /// True if thinking is on; `None` for the model's default.
     pub thinking: Option<bool>,
     /// Time for which the provider caches the unchanged part of requests.
     pub cache: CacheLifetime,
-    /// The reason for the API, if no person chose it.
+    /// Reason for the choice of the API; `None` if the user chose it.
     pub chosen_by: Option<String>,
     pub timeouts: Timeouts,
     pub retries: RetryPolicy,
 }
 
-/// The reason why the settings of a model cannot be used.
+/// Error because of which the settings of a model cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ModelError {
     #[error("the model {model:?} does not support the effort {:?}; supported: {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
         model: String,
         effort: Effort,
-        /// Supported levels, separated by commas.
+        /// The levels that the model supports, separated by commas.
         known: String,
     },
     #[error(
@@ -49,7 +49,7 @@ pub(crate) enum ModelError {
 }
 
 impl ModelOptions {
-    /// `watches` is true if a person can end a wait that is too long.
+    /// Derives the options from settings. `watches` is true if a user can interrupt a long wait.
     pub(crate) fn new(effective: &Effective, watches: bool) -> Self {
         Self {
             name: effective.model().to_owned(),
@@ -63,7 +63,7 @@ impl ModelOptions {
         }
     }
 
-    /// Checks that the model can be asked within these limits.
+    /// Checks that the model can be used with these limits.
     pub(crate) fn check(&self, limits: &RunLimits) -> Result<(), ModelError> {
         let model = self.name.clone();
         if limits.max_usd.is_some() && self.facts.prices.is_none() {
@@ -82,7 +82,7 @@ impl ModelOptions {
         }
     }
 
-    /// Returns the options of every request. Unset options are the model's own choice.
+    /// Returns the options of every request. The model's defaults apply to unset ones.
     pub(crate) fn request_options(&self) -> RequestOptions {
         let Self { effort, cache, .. } = *self;
         RequestOptions { effort, thinking: self.asked_thinking(), cache, temperature: None }
@@ -103,7 +103,7 @@ impl ModelOptions {
         }
     }
 
-    /// Returns the model for an agent, with the context bounded by `window`.
+    /// Returns the model for an agent, whose context is limited to `window`.
     pub(crate) fn choice(&self, window: Window) -> ModelChoice {
         ModelChoice {
             name: self.name.clone(),

@@ -46,11 +46,11 @@ use crate::process::messages::say;
 #[derive(Clone)]
 pub(crate) struct SessionDirs {
     pub directories: Directories,
-    /// Keys that were in the environment.
+    /// API keys that were in the environment.
     pub keys: TakenKeys,
 }
 
-/// An open session that does nothing yet.
+/// An open session whose agent has not begun.
 pub(crate) struct OpenedSession {
     inner: driver::Session,
     standing: StandingRights,
@@ -65,7 +65,7 @@ pub(crate) struct OpenedSession {
 
 pub(crate) type SessionEvents = mpsc::UnboundedReceiver<UiEvent>;
 
-/// Opens a session. Finds all errors in its options.
+/// Opens a session. Returns an error if its options cannot be used.
 pub(crate) fn open(
     options: SessionOptions,
     dirs: SessionDirs,
@@ -74,7 +74,7 @@ pub(crate) fn open(
     open_prepared(PreparedSession::new(options, dirs.directories.clone())?, dirs, began)
 }
 
-/// Opens a session with a prepared sandbox.
+/// Opens a session whose sandbox is prepared.
 pub(crate) fn open_prepared(
     mut prepared: PreparedSession,
     dirs: SessionDirs,
@@ -91,13 +91,13 @@ pub(crate) fn open_prepared(
 }
 
 struct ProjectWatches {
-    /// Changes since the start, if the session lists them or writes a patch.
+    /// Compares the project with its state at the start; `None` if the session lists no changes and writes no patch.
     changes: Option<ChangeTracker>,
     tripwire: Option<TripwireWatch>,
 }
 
 impl ProjectWatches {
-    /// Starts to record the state of the project, before any worker can write.
+    /// Begins to take the base snapshot and to set the tripwire, before a worker can write.
     fn new(prepared: &PreparedSession, logged: &Logged, patch: Option<PatchFile>) -> Result<Self, OpenError> {
         let is_followed = patch.is_some() || prepared.options.lists_changes;
         let changes = is_followed.then(|| ChangeTracker::start(logged.site.observer.clone(), patch));
@@ -188,7 +188,7 @@ impl OpenedSession {
         self.activity
     }
 
-    /// Returns paths and times that differ between runs of the same task.
+    /// Returns the paths and times that differ between two runs of the same task, for recordings.
     pub(crate) const fn places(&self) -> &Places {
         &self.places
     }
@@ -206,7 +206,7 @@ impl OpenedSession {
     }
 }
 
-/// Returns the worker of the first agent, and what later changes of its access need.
+/// Returns the worker of the first agent, and the environments for later changes of its access.
 fn first_worker(
     setup: &ProjectSandbox,
     boundary: &Arc<dyn Boundary>,
@@ -217,7 +217,7 @@ fn first_worker(
     Ok((SessionWorker::new(Arc::clone(boundary), AgentId::root(), confinement), modes))
 }
 
-/// Returns the list of running workers, and the socket that reports it. A failure of the socket is only reported.
+/// Returns the channel for the running workers, and the socket that reports them. The socket may be missing.
 fn live(
     directories: &Directories,
     conversation: &ConversationId,
@@ -247,7 +247,7 @@ fn places(
     }
 }
 
-/// Returns `None` if the session keeps no copies of files.
+/// Returns the value that keeps copies of files for rewinds; `None` if the session keeps none.
 fn rewinder(
     options: &SessionOptions,
     setup: &ProjectSandbox,

@@ -1,4 +1,4 @@
-//! Options of a session, as derived from settings.
+//! Options of a session, derived from settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,62 +31,62 @@ pub(crate) struct SessionOptions {
     pub approvals: ApprovalSettings,
     pub wanted: ConfinementOptions,
     pub model: ModelOptions,
-    /// Models that the session may change to; `None` for no change.
+    /// Models that the session may change to; `None` if it cannot change.
     pub models: Option<Arc<SettingsModels>>,
     pub provider: ProviderKind,
-    /// Address of the provider, if it is not the default one.
+    /// Address of the provider; `None` for the provider's default.
     pub base_url: Option<String>,
     pub window: Window,
     /// Limits of one turn.
     pub limits: RunLimits,
-    /// Maximum duration of the session.
+    /// Maximum duration of the session; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// File for the changes of the project.
+    /// File to which the changes of the project are written as a patch.
     pub patch: Option<PathBuf>,
-    /// Notes on the settings, for front ends that show only events.
+    /// Notes on the settings, logged for front ends that show only events.
     pub notices: Vec<String>,
-    /// True if changed files are listed even without a patch.
+    /// True if the changed files are listed at the end even without a patch.
     pub lists_changes: bool,
     /// True if copies of files are kept for rewinds.
     pub keeps_files: bool,
-    /// True if a turn fails when it ends after a denied call.
+    /// True if a turn that ends after a denied call counts as failed.
     pub fails_when_denied: bool,
-    /// Check of the first agent's answers against a schema.
+    /// Check of the first agent's answers against a JSON schema.
     pub answer: Option<Arc<dyn AnswerCheck>>,
     pub turns: Turns,
     pub record: Option<Record>,
     pub agents: TreeLimits,
     pub roles: Roles,
-    /// Models for sub-agents, in addition to those of the session and of the user's roles.
+    /// Models that sub-agents may have, besides those of the session and of the user's roles.
     pub agent_models: Vec<String>,
-    /// Prompt and tools of the first agent.
+    /// Choice of prompt and tools of the first agent.
     pub profile: Profile,
     pub activity: Activity,
     pub plan: PlanOptions,
-    /// The session to continue; `None` for a new one.
+    /// Session to continue; `None` for a new one.
     pub resume: Option<Resume>,
-    /// Instructions of the user for all projects.
+    /// The user's instructions for all projects.
     pub instructions: Option<String>,
-    /// Limits on earlier sessions that are kept.
+    /// Limits on the number or age of earlier sessions, beyond which they are deleted.
     pub keep: Keep,
     /// MCP servers of the first agent.
     pub mcp: Vec<McpServer>,
-    /// Further servers, of a file that a person named for this run.
+    /// MCP servers of a file that the user named for this run.
     pub file_servers: Vec<FileServer>,
-    /// True if the session waits, instead of ending, while the disk of its log is full.
+    /// True if the session pauses while its log's disk is full, instead of ending.
     pub pauses: bool,
 }
 
 impl SessionOptions {
-    /// Allows a change to any model that these settings know.
+    /// Allows a change to any model in these settings.
     #[must_use]
     pub(crate) fn choosing_from(mut self, sources: Sources, asked: Layer) -> Self {
         self.models = Some(Arc::new(SettingsModels::new(&self, sources, asked)));
         self
     }
 
-    /// Returns the options for a front end that answers approvals. With many turns, requests are retried for longer,
-    /// because the user can end the wait.
+    /// Returns the options for a front end that answers approval requests. With many turns, requests to the model are
+    /// retried for longer, because the user can interrupt the wait.
     pub(crate) fn new(
         effective: &Effective,
         directory: PathBuf,
@@ -144,7 +144,7 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// Uses the settings' model for planning if `asked` names no model. Execution keeps the model that it would have had.
+/// Returns `asked`; for planning, with the settings' model for planning unless `asked` names a model.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);
     let settled = |key: &str| effective.get(key).filter(|settled| settled.value.is_some());

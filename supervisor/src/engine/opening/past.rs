@@ -1,4 +1,4 @@
-//! Continues a session: reopens its log, closes what was open, and shows the conversation.
+//! Continues a session: opens its log again, closes what was open in it, and shows the conversation.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,19 +36,19 @@ pub(crate) struct Resume {
     pub log: PathBuf,
     /// True if the front end shows the earlier conversation.
     pub shows: bool,
-    /// True if a copy of the session continues, and the session itself stays unchanged.
+    /// True if a copy of the session is continued, and the session itself stays unchanged.
     pub forks: bool,
 }
 
-/// An earlier session. [`Past::close`] closes its open calls and turns.
+/// An earlier session. [`Past::close`] logs the ends of its open calls and turns.
 pub(super) struct Past {
     log: SessionLog,
     needed: Needed,
     shows: bool,
     torn: bool,
-    /// Earlier path of the project, if the project has moved.
+    /// Path of the project in the earlier run; `None` if it has not moved.
     moved_from: Option<WirePath>,
-    /// Session that this one is a copy of.
+    /// Session that this one is a copy of; `None` if it is no copy.
     origin: Option<ConversationId>,
 }
 
@@ -61,7 +61,7 @@ impl Past {
         resume.map(|resume| Self::open(resume, project, state)).transpose()
     }
 
-    /// Opens the log or a copy of it, for this process alone. Fails if the session belongs to another project.
+    /// Opens the log (or a copy of it) and locks it for this process. Fails if the session belongs to another project.
     fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
         let mut progress = ReadingProgress::begin();
         let watch = &mut |read, whole| progress.tell(read, whole);
@@ -79,7 +79,7 @@ impl Past {
         Ok(past)
     }
 
-    /// Copies the session, with its snapshots of the project. Another process may have the original open.
+    /// Copies the session, with its snapshots of the project. The original may be open in another process.
     fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
         let (log, origin) = SessionLog::copy_of(&resume.log, state, &session, watch)?;
@@ -99,12 +99,12 @@ impl Past {
         self.log.session().clone()
     }
 
-    /// Returns the files that interrupted writes may have left.
+    /// Returns the files that cut-off writes may have left behind; `None` if no write was cut off.
     pub(super) fn leftovers(&self) -> Option<Leftovers> {
         leftovers(&self.needed.events)
     }
 
-    /// Closes open calls and turns. Returns a notice for each cut-off plan execution except `goes_on`.
+    /// Logs the ends of open calls and turns. Returns a notice for each cut-off execution of a plan except `goes_on`.
     pub(super) fn close(
         &mut self,
         setup: &ProjectSandbox,
@@ -215,7 +215,7 @@ impl Past {
     }
 }
 
-/// True if the project's earlier path does not exist any more, or links to the present one.
+/// True if the project's earlier path does not exist any more, or is a link to the present path.
 fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     match from.as_path().canonicalize() {
         Ok(place) => to.as_path().canonicalize().is_ok_and(|now| now == place),
@@ -223,8 +223,8 @@ fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     }
 }
 
-/// Returns the rewinds of files alone that were not undone: the files do not contain earlier changes any more. A rewind
-/// of the conversation is omitted, since it has removed the calls as well.
+/// Returns the rewinds of files alone that were not undone, after which files lack earlier changes. A rewind of the
+/// conversation is not included, since it also removes the calls that made the changes.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     // Sorted by id, since undoing concerns the previous rewind in the log.
     let mut rewinds: Vec<_> = standing.iter().filter_map(|event| Some((event.id, event.rewind()?))).collect();
@@ -240,7 +240,7 @@ fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     left.into_iter().filter(|(_, target)| target.scope == RewindScope::Files).map(|(id, _)| id).collect()
 }
 
-/// True for events of the conversation, false for events of a single run.
+/// True for events of the conversation, false for events about one run.
 const fn is_said(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -271,7 +271,7 @@ fn turn_of(result: &RunResult) -> TurnFinished {
     }
 }
 
-/// Returns the end of a turn that the end of its process cut off.
+/// Returns the end of a turn that was cut off by the end of its process.
 fn cut_off() -> TurnFinished {
     TurnFinished {
         reason: EndReason::Interrupted,
@@ -286,20 +286,20 @@ fn cut_off() -> TurnFinished {
 pub(super) struct SessionBegin<'a> {
     pub state: &'a Path,
     pub conversation: &'a ConversationId,
-    /// The API key, which the log must not contain.
+    /// The API key, which the log masks.
     pub secret: Option<SecretString>,
-    /// The earlier runs; `None` in a new session.
+    /// The earlier session; `None` for a new one.
     pub past: Option<Past>,
 }
 
-/// The part of a session before this run.
+/// Facts about the earlier runs of a session.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
-    /// Empty in a new session.
+    /// Events and totals that are still needed; empty in a new session.
     pub needed: Needed,
-    /// True if the conversation continues in a new context.
+    /// True if the conversation continues in a new context window.
     pub in_new_context: bool,
-    /// Earlier path of the project, if the project has moved.
+    /// Path of the project in the earlier run; `None` if it has not moved.
     pub moved_from: Option<WirePath>,
 }
 
@@ -310,8 +310,8 @@ impl Earlier {
 }
 
 impl SessionBegin<'_> {
-    /// Creates or continues the log. Sends the first events of this run to the front end, after the earlier
-    /// conversation. With `pauses`, events stay in memory while the disk is full.
+    /// Creates or continues the log, with the events `first` of this run. The front end gets these events after the
+    /// earlier conversation. If `pauses`, events stay in memory while the disk is full.
     pub(super) fn log(
         self,
         first: &[EventKind],
@@ -344,7 +344,7 @@ impl SessionBegin<'_> {
     }
 }
 
-/// Returns the text of a reply's block; `None` for other blocks.
+/// Returns the text of a block of a reply; `None` for a block without text.
 fn words(block: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct PastBlock {
@@ -356,7 +356,7 @@ fn words(block: &str) -> Option<String> {
     (block.r#type == "text").then_some(block.text)
 }
 
-/// Returns the first events of a run, with notices for the person.
+/// Returns the first events of a run, including notices for the user.
 pub(super) fn first_events(
     started: SessionStarted,
     prompt: Option<PromptFixed>,
@@ -372,7 +372,7 @@ pub(super) fn first_events(
     std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
 }
 
-/// Deletes sessions that the settings do not keep. Returns a notice if there were any.
+/// Deletes old sessions beyond the limits of the settings. Returns a notice if there were any.
 fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
     match prune(&directories.sessions(), None, keep, SystemTime::now(), false) {
         Ok(pruned) => {
@@ -408,7 +408,7 @@ mod tests {
         std::iter::from_fn(|| events.try_recv().ok()).map(|event| event.kind).collect()
     }
 
-    /// Returns the rewinds, and the tokens that each agent spent earlier.
+    /// Returns the ids of rewinds, and the earlier token use of each agent, as shown.
     fn shown(logged: &[(&str, &str, Value)]) -> (Vec<u64>, Vec<(String, u64)>) {
         let (mut rewinds, mut spent) = (Vec::new(), Vec::new());
         for kind in events(logged) {

@@ -1,4 +1,4 @@
-//! Plans in a session: options from the settings, and access of a planner.
+//! Plans in a session: their options from the settings, and the access of a planner.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use gate::{ApprovalMode, StandingRights};
 #[derive(Clone, Debug)]
 pub(crate) struct PlanOptions {
     pub approver: Approver,
-    /// Reaction to a failed step, if the plan names none.
+    /// Reaction to a failed step for a plan that states none.
     pub on_failure: OnFailure,
     /// Maximum number of retries of a failed step.
     pub retries: u32,
-    /// Time limit of an acceptance command.
+    /// Time limit of an acceptance command of a step.
     pub acceptance_timeout: Duration,
-    /// Models of planner and executor; `None` for that of the session.
+    /// Models of planner and executor; `None` for the session's model.
     pub models: (Option<String>, Option<String>),
-    /// A plan that was approved before the session, to be executed.
+    /// Plan that was approved before the session, to be executed; `None` if there is none.
     pub earlier: Option<EarlierPlan>,
-    /// Limits on the total costs of planner and executor.
+    /// Cost limits of planner and executor.
     pub max_usd: (Option<Usd>, Option<Usd>),
 }
 
@@ -33,16 +33,16 @@ pub(crate) struct PlanOptions {
 pub(crate) struct EarlierPlan {
     /// SHA-256 of the plan's bytes, in hexadecimal.
     pub digest: String,
-    /// File of the plan and of its revisions.
+    /// File of the plan and of its later revisions.
     pub path: PathBuf,
-    /// Missing directories that the plan asks for, as shown with the approval.
+    /// Missing directories that the plan writes to. The user saw them with the approval.
     pub to_create: Vec<PlaceToCreate>,
-    /// Steps that an earlier execution has finished, from the first. These are not executed again.
+    /// Steps that an earlier execution finished, counted from the first step. They are not executed again.
     pub finished: Vec<PlanStep>,
 }
 
 impl PlanOptions {
-    /// `ceiling` is the access of the session.
+    /// Returns what a planner needs. `ceiling` is the access of the session, which executors cannot exceed.
     pub(super) fn planning(&self, ceiling: StandingRights) -> Planning {
         Planning {
             ceiling,
@@ -56,7 +56,7 @@ impl PlanOptions {
         }
     }
 
-    /// Returns the model that the settings name for this part.
+    /// Returns the model that the settings name for the planner or executor; `None` for the session's model.
     pub(super) fn model(&self, part: Option<Part>) -> Option<&String> {
         let (planner, executor) = &self.models;
         match part? {
@@ -75,7 +75,7 @@ impl PlanOptions {
     }
 }
 
-/// Returns the access of a planner: reads all that the session may read, and writes the private temp directory.
+/// Returns the access of a planner: it reads all that the session may read, and writes only the private temp directory.
 pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
     let rights = Rights {
         write: ceiling.temp.iter().cloned().collect(),

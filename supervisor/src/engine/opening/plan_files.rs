@@ -1,4 +1,4 @@
-//! Files of a session's plans, and their records.
+//! Files of a session's plans, and records of their approvals and executions.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,16 +27,16 @@ use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
 
-/// Refusal of every plan if the settings permit no sub-agent.
+/// Reason to refuse every plan if the settings allow no sub-agents.
 const NO_EXECUTOR: &str =
     "plans are executed by a sub-agent, but agents.depth is 0 in the settings: plans need agents.depth = 1";
 
-/// Writes each planner's plans into one file, and keeps a record of each plan.
+/// Writes the plans of each planner to a file, and keeps a record of each plan.
 pub(super) struct PlanFiles {
     store: Store,
     project: WirePath,
     session: ConversationId,
-    /// Levels of sub-agents that the settings allow.
+    /// Maximum depth of sub-agents in the settings.
     depth: u32,
     known: Arc<Mutex<KnownPlan>>,
 }
@@ -45,16 +45,16 @@ pub(super) struct PlanFiles {
 struct KnownPlan {
     /// The file of each planner.
     files: HashMap<AgentId, PathBuf>,
-    /// File and digest of the plan that each call is about.
+    /// File and digest of the plan that a call is about.
     plans: HashMap<AgentCall, (PathBuf, String)>,
-    /// Missing directories that the plan with this digest asks for, as shown to the approver.
+    /// Missing directories that a plan writes to, as shown with its approval request, by the digest of the plan.
     to_create: HashMap<String, Vec<PlaceToCreate>>,
-    /// Digest of a plan that was approved earlier, with the directories that were shown then.
+    /// Digest of the plan that was approved before the session, with its missing directories; `None` without one.
     approved: Option<String>,
 }
 
 impl PlanFiles {
-    /// Returns the same value as tool server and as records.
+    /// Returns the same value in both of its roles.
     pub(super) fn shared(
         setup: &ProjectSandbox,
         session: &ConversationId,
@@ -101,7 +101,7 @@ impl PlanFiles {
         PlanRecord::new(self.project.clone(), self.session.clone(), digest).creating(to_create)
     }
 
-    /// Changes the record of the plan that a call is about.
+    /// Changes the record of the plan that a call is about. Has no effect if there is none.
     fn becomes(&self, agent: &AgentId, call: CallId, change: impl FnOnce(PlanRecord) -> PlanRecord) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
@@ -111,7 +111,7 @@ impl PlanFiles {
         self.write(&path, &change(before));
     }
 
-    /// Only reports a failure, because the plan can be used without its record.
+    /// Writes a record. A failure is only logged, because the plan can be used without its record.
     fn write(&self, path: &std::path::Path, record: &PlanRecord) {
         if let Err(error) = self.store.write_record(path, record) {
             say(&format!("note: {error}"));
@@ -119,7 +119,7 @@ impl PlanFiles {
     }
 }
 
-/// Returns a notice for each cut-off plan execution except `goes_on`.
+/// Returns a notice for each cut-off execution of a plan except `goes_on`.
 pub(super) fn cut_off(
     setup: &ProjectSandbox,
     events: &[SessionEvent],
@@ -133,15 +133,15 @@ pub(super) fn cut_off(
     plans.iter().filter(|plan| Some(*plan) != goes_on).map(notice).collect()
 }
 
-/// Returns the stored plan if its bytes and its record have not changed.
+/// Returns the stored plan; `None` if its bytes or its record have changed.
 fn kept(store: &Store, plan: &CutOffPlan) -> Option<KeptPlan> {
     let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
     let record = kept.record.as_ref()?;
     (kept.digest == plan.digest && record.digest == plan.digest).then_some(kept)
 }
 
-/// Records the progress of a cut-off execution. Returns the plan's name if the stored plan has not changed. Does not
-/// trust the path in the log, which may come from another machine.
+/// Records the progress of a cut-off execution. Returns the plan's name if the stored plan is unchanged. Does not use
+/// the path in the log, which may come from another machine.
 fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);
     let kept = kept(&store, plan)?;
@@ -222,7 +222,7 @@ impl ToolServer for PlanFiles {
 }
 
 impl KnownPlan {
-    /// Returns the missing directories that a plan asks for.
+    /// Returns the missing directories that a plan writes to.
     fn places_of(&self, text: &str, project: &WirePath) -> Result<Vec<PlaceToCreate>, RootFault> {
         let Ok(document) = Document::parse(text) else { return Ok(Vec::new()) };
         let digest = plan::digest(text);
@@ -233,7 +233,7 @@ impl KnownPlan {
     }
 }
 
-/// Returns the record after an execution with this result.
+/// Returns the record of a plan after an execution with this result.
 fn ended(record: PlanRecord, result: &SubAgentResult) -> PlanRecord {
     let SubAgentResult { status, message, plan, .. } = result;
     let record = match status {

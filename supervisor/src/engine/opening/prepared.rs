@@ -1,4 +1,4 @@
-//! The first step of opening a session: its options are checked, and its sandbox is prepared.
+//! The first step of opening a session: checks its options, and prepares its sandbox.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
 
-/// Checked options with their sandbox. No process has started.
+/// Checked options and a prepared sandbox. No process has started yet.
 pub(crate) struct PreparedSession {
     pub(super) options: SessionOptions,
     pub(super) setup: Arc<ProjectSandbox>,
-    /// Access of the first agent, within that of the session.
+    /// Access of the first agent, which may be less than the session's.
     pub(super) standing: StandingRights,
-    /// `None` if the first agent makes no plans.
+    /// Data for making plans; `None` if the first agent makes none.
     pub(super) planning: Option<Planning>,
 }
 
 impl PreparedSession {
-    /// Prepares the sandbox. Fails if an agent could reach the socket of a relay.
+    /// Checks options and prepares the sandbox. Fails if an agent could access the socket of a relay.
     pub(crate) fn new(mut options: SessionOptions, directories: Directories) -> Result<Self, OpenError> {
         options.model.check(&options.limits)?;
         let mode = mode(&options);
@@ -55,20 +55,20 @@ impl PreparedSession {
         &self.setup
     }
 
-    /// Adds servers that started before the session.
+    /// Adds MCP servers of a file, which were started before the session.
     pub(crate) fn with_servers(mut self, servers: Vec<FileServer>) -> Self {
         self.options.file_servers = servers;
         self
     }
 
-    /// Opens the patch file early, so that a failure costs no work.
+    /// Opens the patch file, so that an error shows before the work; `None` if no patch is wanted.
     pub(super) fn patch(&self) -> Result<Option<PatchFile>, PatchFileError> {
         let file = self.options.patch.as_deref().map(PatchFile::open).transpose()?;
         Ok(file.map(|file| file.of_project(self.setup.standing().project.as_path())))
     }
 }
 
-/// Returns the mode, which may change if the user has many turns or may approve more access.
+/// Returns the mode. It may change if the session has many turns or the user may approve more access.
 const fn mode(options: &SessionOptions) -> Mode {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let approves_plan = match options.activity {
@@ -84,7 +84,7 @@ const fn mode(options: &SessionOptions) -> Mode {
     }
 }
 
-/// Returns an observer of the project.
+/// Returns the value that starts observers: read-only workers that take snapshots.
 pub fn observer(setup: &ProjectSandbox, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> SnapshotTaker {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);

@@ -1,4 +1,4 @@
-//! `--record`: files with a session's traffic with the model.
+//! Recording of a session's traffic with the model (`--record`).
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Opens the directory. Must be called before the first worker exists, so that no agent can replace the directory.
+    /// Opens the recording's directory, before a worker exists that could replace it.
     pub(crate) fn open(&self, options: &SessionOptions) -> Result<Recorder, DirectoryError> {
         let recorder = Recorder::create(&self.directory, say)?;
         if let Some(root) = writable_root(&self.directory, options) {
@@ -61,7 +61,7 @@ impl Record {
     }
 }
 
-/// Returns the directory around the recording that an agent may write at some time, if there is one.
+/// Returns the agents' writable directory that contains `directory`; `None` if there is none.
 fn writable_root(directory: &Path, options: &SessionOptions) -> Option<PathBuf> {
     let directory = directory.canonicalize().ok()?;
     let project = &options.directory;

@@ -9,19 +9,19 @@ use crate::process::directories::Directories;
 use crate::process::messages::say;
 use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 
-/// Requested settings of a relay.
+/// Settings of a relay that the user requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RelayWanted {
-    /// APIs; if empty, that of the settings.
+    /// APIs of the relay; if empty, the API of the settings.
     pub(crate) providers: Vec<ProviderKind>,
     pub(crate) base_url: Option<String>,
-    /// Models that may be asked; if empty, all. A model without a known price is excluded.
+    /// Models that clients may use; if empty, all models. Models without a known price are excluded.
     pub(crate) models: Vec<String>,
-    /// Maximum number of tokens of a reply.
+    /// Maximum number of tokens of a reply; `None` for the relay's default.
     pub(crate) max_reply: Option<u64>,
 }
 
-/// Combines the request, the user's settings and the keys.
+/// Derives a relay's settings from the request, the user's settings and the API keys.
 pub(crate) fn relay_settings(
     wanted: RelayWanted,
     keys: &TakenKeys,

@@ -1,5 +1,5 @@
-//! Model behind a unix socket, `--base-url unix:PATH`. A process that reaches the socket can spend the user's money and
-//! leave the sandbox. So a session does not start if one of its workers could reach it.
+//! Model behind a Unix socket, `--base-url unix:PATH`. A process that can connect to it can spend the user's money and
+//! send data out of the sandbox. So a session does not start if one of its workers could connect.
 
 use std::fs;
 use std::io;
@@ -15,22 +15,22 @@ use tokio::runtime::Builder;
 use crate::engine::inside;
 use crate::engine::place::ProjectSandbox;
 
-/// The reason why a session with a relay does not start.
+/// Error because of which a session with a relay does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelaySocketError {
     #[error("no relay at {0}: there is no socket at this path\n  hint: start the relay, or check --base-url")]
     Missing(PathBuf),
-    /// Nobody answers, or the relay refuses this user.
+    /// Nobody answers on the socket, or the relay refuses this user.
     #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]
     Silent(PathBuf, #[source] io::Error),
-    /// An agent could replace the socket.
+    /// The socket is in a directory in which an agent can replace it.
     #[error(
         "the relay's socket {socket} is inside {root}, where an agent can write\n  hint: move the socket's directory \
          out of the project and of all writable and temporary directories"
     )]
     Writable {
         socket: PathBuf,
-        /// Writable directory that contains the socket.
+        /// Directory that contains the socket and that agents may write.
         root: PathBuf,
     },
     #[error(
@@ -41,12 +41,12 @@ pub(crate) enum RelaySocketError {
     Reached(PathBuf),
 }
 
-/// Returns the widest access that an agent may get.
+/// Returns the most access that an agent of the session may get.
 fn widest(setup: &ProjectSandbox) -> Rights {
     Rights { net: Network::On, ..setup.policy.standing_in(WIDEST) }
 }
 
-/// Lets a confined process try to reach the socket. Returns the path without links, because links may change later.
+/// Checks that a confined process cannot connect to the socket. Returns its path without links, which may change.
 pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let socket = placed(setup, socket)?;
     // If nobody listened, a failed attempt would prove nothing.
@@ -58,7 +58,7 @@ pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathB
     judged(outcomes.first(), socket)
 }
 
-/// Returns the socket if the attempt shows that no agent reaches it.
+/// Returns the socket if the confined process could not connect to it, and an error otherwise.
 fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySocketError> {
     match outcome {
         // Outside the sandbox this is a socket. If it is none inside, the sandbox hides it.

@@ -1,4 +1,4 @@
-//! The third step of opening a session: its earlier runs are closed, and its observer is prepared.
+//! The third step of opening a session: closes what its earlier runs left open, and prepares its observer.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use super::prepared::{PreparedSession, observer};
 use crate::engine::driver::{Boundary, SnapshotTaker, Turns};
 
 pub(super) struct Resumed {
-    /// The earlier runs; `None` in a new session.
+    /// The earlier session; `None` for a new one.
     pub(super) past: Option<Past>,
-    /// Notices about interrupted work.
+    /// Notices about work that was cut off.
     pub(super) cut_off: Vec<EventKind>,
     pub(super) site: Site,
 }
 
-/// Identity of a session, with the boundary and observer that start its processes.
+/// Ids of a session, with the values that start its workers and observers.
 pub(super) struct Site {
     pub(super) conversation: ConversationId,
     pub(super) boundary: Arc<dyn Boundary>,
     pub(super) observer: SnapshotTaker,
-    /// Removed from the disk when the session is over.
+    /// Temp directory of observers. Dropping it removes it.
     pub(super) observer_temp: PrivateTemp,
-    /// The plan whose execution continues.
+    /// Plan whose execution continues; `None` if there is none.
     pub(super) plan: Option<CutOffPlan>,
 }
 
 impl Resumed {
-    /// Opens the log of a session that continues, and closes open calls and turns in it.
+    /// Opens the log of a session that continues, and logs the ends of open calls and turns.
     pub(super) fn new(prepared: &PreparedSession) -> Result<Self, OpenError> {
         let PreparedSession { options, setup, standing, .. } = prepared;
         let mut past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
@@ -51,7 +51,7 @@ impl Resumed {
     }
 }
 
-/// Returns the plan to continue, if the first agent is a planner and somebody can approve plans.
+/// Returns the cut-off plan to continue; `None` unless the first agent is a planner and somebody can approve plans.
 fn cut_off_plan(options: &SessionOptions, past: Option<&Past>) -> Option<CutOffPlan> {
     let decides = options.turns == Turns::Many || matches!(options.plan.approver, Approver::Flags { .. });
     past.filter(|_| options.activity == Activity::Plan && decides)

@@ -1,4 +1,4 @@
-//! Compares a resumed session's access, which present flags and settings determine, with that of its last run.
+//! Compares the access of a resumed session, which present flags and settings determine, with that of its last run.
 
 use ipc::id::AgentId;
 use ipc::rights::{Execution, Network, RightsSummary};
@@ -11,7 +11,7 @@ struct FirstAccess {
     rights: RightsSummary,
 }
 
-/// Returns the access at the end of the events; `None` if it is missing or of another version.
+/// Returns the first agent's access after these events; `None` if it is not logged or has another version.
 fn access<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<FirstAccess> {
     events.fold(None, |access, kind| match kind {
         EventKind::SessionStarted(started) => {
@@ -27,7 +27,7 @@ fn access<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<FirstAccess
     })
 }
 
-/// Returns a notice of access that was added or removed since the last run; `None` without a difference.
+/// Returns a notice about access that the session gained or lost since its last run; `None` if the access is the same.
 pub(super) fn difference(before: &[SessionEvent], now: &[EventKind]) -> Option<EventKind> {
     let root = AgentId::root();
     let of_root = before.iter().filter(|event| event.agent == root).map(|event| &event.kind);

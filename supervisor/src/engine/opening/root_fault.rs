@@ -1,24 +1,24 @@
-//! Directories that a plan asks to write: faults, and existing directories that stand in for missing ones.
+//! Directories that a plan asks to write to: faults, and existing directories that stand in for missing ones.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use protocol::plan::{PlaceToCreate, Plan};
 
-/// The reason why no worker can be given write access to a directory.
+/// Reason why a worker cannot get write access to a directory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RootFault {
-    /// The kernel has no rules for missing paths.
+    /// The directory does not exist, so that the kernel can have no rule for it.
     #[error("write: {} does not exist: make it first, or name an existing directory above this path", .0.display())]
     Missing(PathBuf),
-    /// Kernel rules follow no links, and the target was not judged.
+    /// The path has a link, which kernel rules do not follow. The user did not approve its target.
     #[error("write: {} leads through a link to {}: name that path instead", .0.display(), .1.display())]
     BehindLink(PathBuf, PathBuf),
     #[error("write: cannot examine {}: {}", .0.display(), .1)]
     Unknown(PathBuf, #[source] io::Error),
 }
 
-/// Returns the fault of an absolute path. Any link is a fault.
+/// Returns the reason against an absolute path; `None` if there is none. Any link in it is a reason.
 pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     let path = root.to_owned();
     match root.canonicalize() {
@@ -30,12 +30,12 @@ pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     }
 }
 
-/// Returns the missing directories that a plan asks for. The error is the reason why an execution cannot start.
+/// Returns the missing directories that a plan asks to write to. The error is a reason why it cannot be executed.
 pub(crate) fn places_to_create(plan: &Plan, project: &Path) -> Result<Vec<PlaceToCreate>, RootFault> {
     roots(plan, project).filter_map(|root| to_create(&root).transpose()).collect()
 }
 
-/// Returns the missing directories of an approved plan. A missing one that was not shown with the approval is a fault.
+/// Returns the missing directories of an approved plan. One that was not shown with the approval is an error.
 pub(super) fn places_as_approved(
     plan: &Plan,
     project: &Path,
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the directories to create for one root, in a project with a directory, a file and two links.
+    /// Returns the directories to create for a requested one, in a project with a directory, a file and two links.
     fn given(asked: &str) -> Result<Vec<(String, String)>, String> {
         let place = tempfile::tempdir().unwrap();
         let project = place.path().canonicalize().unwrap();

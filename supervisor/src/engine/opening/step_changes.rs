@@ -1,4 +1,4 @@
-//! Files that each step of a plan changes, found by comparing snapshots.
+//! Files that each step of a plan changes, found by comparing snapshots of the project.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use crate::engine::driver::{Caller, ServedAnswer, SnapshotTaker, ToolServer};
 use crate::journal::changes::{Base, ProjectPath};
 
-/// Maximum number of files of one step.
+/// Maximum number of changed files listed for one step.
 const MOST: usize = 1000;
 
 pub(super) struct StepChanges {
@@ -39,7 +39,7 @@ impl ToolServer for StepChanges {
     }
 }
 
-/// Returns the files that changed since the last step ended, or since the first step began.
+/// Returns the changes since the last step ended, or since the first one began, as JSON.
 async fn changed(
     observer: SnapshotTaker,
     last: &Mutex<Option<Base>>,

@@ -1,4 +1,4 @@
-//! Sub-agents of a session, each with its own access, sandbox and context window.
+//! Opens sub-agents of a session, each with its own access, sandbox and context window.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::engine::driver::{
 use crate::engine::mcp::{BesideServers, McpHost, Offered, SessionServers};
 use crate::engine::place::{AgentPlace, ProjectSandbox};
 
-/// Default maximum number of replies of a sub-agent in one turn.
+/// Default maximum number of replies of a sub-agent in one turn, except planners and executors.
 const USUAL_STEPS: u32 = 200;
 
 pub(super) struct SubAgents {
@@ -38,7 +38,7 @@ pub(super) struct SubAgents {
     pub(super) plan_files: Arc<dyn ToolServer>,
     /// Takes snapshots of the project between the steps of a plan.
     pub(super) observer: SnapshotTaker,
-    /// MCP servers of the session. A sub-agent gets those that its parent names; planners and executors get all.
+    /// MCP servers of the session. Planners and executors get all, other sub-agents those that parents name.
     pub(super) servers: Arc<SessionServers>,
 }
 
@@ -121,7 +121,7 @@ impl OpensAgents for SubAgents {
 }
 
 impl SubAgents {
-    /// Returns the requested model, that of the role, or that of the session.
+    /// Returns the model that was requested, that of the role, or that of the session, in this order.
     fn model(&self, agent: &NewAgent, role: Option<&Role>) -> Result<ModelChoice, String> {
         let SessionOptions { model, window, agent_models, models, .. } = &self.options;
         let of_role = role.and_then(|role| role.model.as_ref());
@@ -141,7 +141,7 @@ impl SubAgents {
         models.choose(wanted)
     }
 
-    /// Returns an agent's tools, and the host of its MCP servers.
+    /// Returns an agent's tools, and the host of its MCP servers if it has any.
     fn tools(
         &self,
         activity: Activity,
@@ -165,7 +165,7 @@ impl SubAgents {
     }
 }
 
-/// Returns the server of all calls that no worker serves.
+/// Returns the tool server for all calls that no worker serves.
 pub(super) fn served(
     other: Option<Arc<dyn ToolServer>>,
     servers: Option<Arc<McpHost>>,
@@ -177,7 +177,7 @@ pub(super) fn served(
     }
 }
 
-/// Returns a sub-agent's limits: the lower ones of its parent's request and its role.
+/// Returns a sub-agent's limits: the lower ones of its parent's request, its role and its part in a plan.
 fn limits(max_steps: Option<u32>, part: Option<Part>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
     let of_role = role.and_then(|role| role.max_steps);
     // A sub-agent needs a limit, since no user watches it.

@@ -1,4 +1,4 @@
-//! Private temp directory and confinement of one agent.
+//! Private temp directory and confinement of a sub-agent.
 
 use boundary::monitor::PrivateTemp;
 use gate::{ApprovalMode, StandingRights};
@@ -16,8 +16,7 @@ pub(crate) struct AgentPlace {
 }
 
 impl ProjectSandbox {
-    /// Returns the temp directory and confinement of a sub-agent. `rights` must not name a temp directory. Devices are
-    /// not passed on.
+    /// Returns the temp directory and confinement of a sub-agent. `rights` has no temp directory.
     pub(crate) fn sub_agent_place(&self, mut rights: Rights) -> Result<AgentPlace, SetupError> {
         let temp = self.another_temp()?;
         let path = WirePath::from(temp.path());

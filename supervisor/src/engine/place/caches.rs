@@ -1,4 +1,4 @@
-//! Parent directory of a session's package caches, with one cache directory for each access level.
+//! Directory with a session's package caches, in one directory for each access level.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,9 +16,9 @@ use crate::process::messages::say;
 
 #[derive(Debug)]
 pub(super) enum CachesRoot {
-    /// Directory of the project, which outlives the session.
+    /// Directory of the project. It stays after the session.
     Lasting(PathBuf),
-    /// Directory of the session; removed with this value.
+    /// Directory of the session. Dropping it removes it.
     OfSession(PrivateTemp),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct CachesWanted<'a> {
 }
 
 impl CachesRoot {
-    /// Creates the directory. Returns `None` for a single access level, unless the caches outlive the session.
+    /// Creates the directory. `None` if there is a single access level and the caches do not outlive the session.
     pub(super) fn make(
         wanted: CachesWanted<'_>,
         directories: &Directories,
@@ -72,7 +72,7 @@ impl CachesRoot {
         }
     }
 
-    /// Returns the directory if the caches outlive the session.
+    /// Returns the directory if it outlives the session; `None` otherwise.
     pub(super) fn lasting(&self) -> Option<&Path> {
         match self {
             Self::Lasting(path) => Some(path),

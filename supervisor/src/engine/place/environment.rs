@@ -6,7 +6,7 @@ use ipc::confinement::Environment;
 
 use super::error::SetupError;
 
-/// Returns the home of the user that workers run as.
+/// Returns the home of the user that workers run as; `None` if it is unknown.
 pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     match owner {
         Some(owner) => owner.home.clone(),
@@ -14,7 +14,7 @@ pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     }
 }
 
-/// Parses `NAME` and `NAME=VALUE`.
+/// Parses flags `NAME`, which pass a variable on, and `NAME=VALUE`, which set one.
 pub(super) fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {

@@ -8,20 +8,20 @@ use boundary::policy::{FollowError, ProjectError};
 use crate::process::directories::DirectoriesError;
 use crate::process::exit::Exit;
 
-/// The reason why nothing could be started.
+/// Error because of which the sandbox of a session could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
-    /// No directory for Bailiwick's own files.
+    /// The directories for Bailiwick's own files are unknown.
     #[error(transparent)]
     Directories(#[from] DirectoriesError),
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// A path of a flag does not exist, or agents cannot be given access to it.
+    /// A path in a flag does not exist, or agents may not have access to it.
     #[error("{flag} {path}: {why}")]
     Path {
         flag: &'static str,
         path: PathBuf,
-        /// End of a sentence about the path.
+        /// Reason, as the end of a sentence about the path.
         why: String,
     },
     /// The project's owner cannot execute Bailiwick's programs.
@@ -31,18 +31,18 @@ pub(crate) enum SetupError {
     Programs {
         program: PathBuf,
         uid: u32,
-        /// First directory on the way to the program that the user cannot enter.
+        /// First directory on the way to the program that this user cannot enter.
         closed: PathBuf,
     },
-    /// Writable directories contain more hidden files than can be followed.
+    /// Directories that agents may write contain too many hidden files.
     #[error("{0}\n  hint: hide subdirectories instead, or do not make the directory writable")]
     TooMuchHidden(#[from] FollowError),
-    /// `--env` names no variable.
+    /// A value of `--env` has no name of a variable.
     #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]
     Env(OsString),
     #[error(transparent)]
     Temp(#[from] TempError),
-    /// An earlier session was killed during a command, and nobody decided about its changes.
+    /// A session was killed during a command, and the user has not decided about its changes.
     #[error("cannot start in this project: {0}")]
     Leftovers(io::Error),
     #[error("cannot prepare to start processes: {0}")]

@@ -1,4 +1,4 @@
-//! The person's git in a project, in a sandbox that reads what an agent may read and writes nothing.
+//! Git of the user, run in a sandbox that reads what an agent may read and writes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,14 +12,14 @@ use ipc::confinement::{Confinement, Environment};
 use boundary::monitor::{Launch, Launched, Spawner, Stdio};
 use boundary::tripwire::{ConfinedGit, GitQuestion};
 
-/// Time limit for one answer of git, short because a person waits.
+/// Time limit for one call of git, since the user waits for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Variables by which git fetches no missing objects, ignores replacement objects, and writes nothing.
 pub(crate) const GIT_READS: &[(&str, &str)] =
     &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// Prefix of variables that name or contain git configuration, git-config(1).
+/// Prefix of variables that contain git configuration or name a file of it, git-config(1).
 const CONFIGURATION: &str = "GIT_CONFIG";
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct ReadingGit {
 }
 
 impl ReadingGit {
-    /// Makes `confinement` read-only.
+    /// Prepares to run git under `confinement`, made read-only.
     pub(super) fn new(spawner: Spawner, confinement: Confinement) -> Self {
         let set = GIT_READS.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

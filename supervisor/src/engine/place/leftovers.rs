@@ -1,4 +1,4 @@
-//! Changes by a session that was killed during a command: a person keeps them or restores the earlier state.
+//! Changes by a session that was killed during a command: the user keeps them or restores the earlier state.
 
 use std::io::{self, BufRead, Write};
 
@@ -16,7 +16,7 @@ const MOST_LINES: usize = 40;
 /// Maximum number of files that a refusal names.
 const MOST_NAMED: usize = 20;
 
-/// Keeps the changes or restores the earlier state. Must run before any process can write.
+/// Keeps the changes or restores the earlier state, by the user's decision. Called before any process can write.
 pub(super) fn settle(watch: &Watch, word: Leftovers) -> Result<(), SetupError> {
     let decide: fn(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>> = match word {
         Leftovers::Leave => return Ok(()),
@@ -50,7 +50,7 @@ fn named(place: &CutOffChange) -> String {
     one_line(&format!("{} ({})", place.path.display(), place.what))
 }
 
-/// Asks about each file until the answer is valid. Fails if the person quits or the terminal is closed.
+/// Asks the user about each file, again after an invalid answer. Fails if the user quits or the terminal is closed.
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
     writeln!(out, "A session was killed here during a command. Your git, shell and editors run")?;
@@ -92,7 +92,7 @@ fn ask_about(
     }
 }
 
-/// Returns the lines of a text file's difference, or the names of new files in a directory.
+/// Returns the lines of the difference of a text file, or the names of new files in a directory.
 fn shown(place: &CutOffChange) -> Vec<String> {
     let text = |content: &Option<Vec<u8>>| {
         content.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())

@@ -1,4 +1,4 @@
-//! Preparation before the first confined process: directories, project, policy, temp directory, spawner.
+//! Preparation before the first confined process: directories, project, access policy, temp directory, spawner.
 
 mod agent;
 mod caches;

@@ -12,7 +12,7 @@ use super::wanted::{Caches, ConfinementOptions};
 use crate::process::directories::Directories;
 use crate::process::scratch::private_directory;
 
-/// An empty project for commands that need one but concern none; removed with this value.
+/// Empty project for commands that need a project but are about none. Dropping it removes it.
 #[derive(Debug)]
 pub struct PrivateProject {
     pub sandbox: ProjectSandbox,
@@ -32,7 +32,7 @@ impl PrivateProject {
         Ok(Self { sandbox, _directory: directory })
     }
 
-    /// Uses the worker and the sandbox-exec in the directory of `program`.
+    /// Creates the project, with worker and sandbox-exec from the directory of `program`.
     pub fn beside(program: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let program = Some(program.to_owned());
         Ok(Self::new(ConfinementOptions { program, ..ConfinementOptions::default() })?)

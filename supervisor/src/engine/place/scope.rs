@@ -1,4 +1,4 @@
-//! Paths that agents may read and write, from flags, project and machine.
+//! Paths that agents may read and write, derived from flags, the project and the machine.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -29,18 +29,18 @@ use crate::settings::config::ConfigOrigin;
 pub(super) struct PlaceScope {
     pub(super) project: PathBuf,
     hidden: HiddenPaths,
-    /// Directories outside the project that git writes.
+    /// Directories of the project's git repository that are outside the project.
     elsewhere: ExternalGitDirs,
     pub(super) caches: Option<CachesRoot>,
-    /// Writable directories that the user named.
+    /// Directories besides the project that the user made writable.
     given: Vec<PathBuf>,
-    /// Paths in the project that must not change, relative to the project.
+    /// Paths that agents must not change, relative to the project.
     kept: Vec<PathBuf>,
-    /// The same as `given`; writable in every mode.
+    /// Write roots of every mode: the directories `given`.
     pub(super) write: Vec<WirePath>,
-    /// Sockets of other programs that agents may reach.
+    /// Sockets of other programs that agents may connect to.
     sockets: Vec<WirePath>,
-    /// Git directories and lasting caches, writable in mode `auto`.
+    /// Git directories and lasting caches, which agents may write in mode `auto`.
     pub(super) auto: Vec<WirePath>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct PlaceScope {
 pub(crate) struct Mode {
     /// Mode at the start of the session.
     pub first: ApprovalMode,
-    /// True if the user may change the mode, or approve access that only another mode has.
+    /// True if the user may change the mode, or approve access that only another mode gives.
     pub may_change: bool,
 }
 
@@ -61,22 +61,22 @@ impl Mode {
         Self { first: mode, may_change: true }
     }
 
-    /// True if agents may write the project at some time, because of the mode or an approval.
+    /// True if agents may get write access to the project, by the mode or an approval.
     pub(super) const fn may_write(self) -> bool {
         self.may_change || self.permits().may_come_to_write()
     }
 
-    /// True if commands may run with other access than at the start.
+    /// True if commands may run with more access than at the start.
     pub(super) const fn has_levels(self) -> bool {
         self.may_change || self.permits().asks()
     }
 
-    /// Returns the mode with the most access that the session may reach.
+    /// Returns the mode with the most access that the session can change to.
     pub(super) const fn widest(self) -> ApprovalMode {
         if self.may_change { WIDEST } else { self.first }
     }
 
-    /// True if the widest mode writes the project.
+    /// True if that mode may write to the project.
     pub(super) const fn comes_to_be_written(self) -> bool {
         permits(Position::FIRST, self.widest()).writes_project()
     }
@@ -124,7 +124,7 @@ impl PlaceScope {
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, sockets, auto })
     }
 
-    /// Returns the directories to watch; `None` if agents may write none of them.
+    /// Returns the files that the tripwire watches; `None` if agents may never write any of them.
     pub(super) fn watch(&self, mode: Mode, directories: &Directories, allow_shared: bool) -> Option<Watch> {
         let Self { project, elsewhere, given, caches, .. } = self;
         let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
@@ -140,7 +140,7 @@ impl PlaceScope {
         may_write.then_some(watch)
     }
 
-    /// Returns paths that agents must not change: existing files that programs outside the sandbox run later, paths in
+    /// Returns paths that agents must not change: existing files that programs outside the sandbox run later, the paths
     /// `kept`, and the git directories of other worktrees.
     pub(super) fn protected(&self, watch: Option<&Watch>) -> io::Result<Vec<WirePath>> {
         let existing = watch.map(Watch::existing).transpose()?.unwrap_or_default();
@@ -150,7 +150,7 @@ impl PlaceScope {
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
     }
 
-    /// `said` has the variables of the flags. `attended` is true if somebody sits at the terminal.
+    /// Returns all levels' environments. `said` has variables of flags; `attended` is true at a user's terminal.
     pub(super) fn environments(
         &self,
         said: Environment,
@@ -174,13 +174,13 @@ impl PlaceScope {
         Environments { said, owner, builds, fetched, defaults: Some(defaults), ssh_agent, places }
     }
 
-    /// Returns access that reads everything but hidden paths.
+    /// Returns access to read everything but hidden paths, and to write nothing.
     pub(super) fn reading(&self, wanted: &ConfinementOptions) -> Rights {
         let (hidden, limits) = (self.hidden.0.clone(), wanted.limits);
         Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
-    /// Returns the policy, and the guard of the cache directory.
+    /// Returns the access policy, and the owner of the cache directory.
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
@@ -208,7 +208,7 @@ impl PlaceScope {
     }
 }
 
-/// Returns a warning if a writable directory contains the caches of all access levels.
+/// Returns a warning if a writable directory contains the package caches of all access levels.
 fn around_caches(write: &[WirePath], caches: &Path) -> Option<String> {
     let root = write.iter().find(|root| caches.starts_with(root.as_path()))?;
     Some(format!(
@@ -237,7 +237,7 @@ fn resolve(
     Ok((project, defaults.with(&hide)))
 }
 
-/// Returns the external git directories, unless they contain hidden paths or are inside one.
+/// Returns the git directories outside the project, without those that contain hidden paths or are in a hidden path.
 fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDirs {
     if !mode.comes_to_be_written() {
         return ExternalGitDirs::default();
@@ -258,7 +258,7 @@ fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDir
     elsewhere
 }
 
-/// Returns the named paths inside the project, relative to it. Warns of all others.
+/// Returns the named paths in the project, relative to it. Warns of all others.
 fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     let mut kept = Vec::new();
     for NamedPath { path, origin } in named {
@@ -276,8 +276,8 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     kept
 }
 
-/// Returns the sockets that agents may reach. Fails if one from a flag cannot be allowed, or is hidden; skips one from
-/// a settings file, because it may be missing on this machine.
+/// Returns the sockets that agents may connect to. Fails if a flag names one that is hidden or cannot be allowed. Skips
+/// such a socket in a settings file, because it may be missing on this machine.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match sockets::hides_socket(hidden, &found) {
         Some(root) => Err(format!("is inside {root}, which is hidden: no socket there can be allowed")),
@@ -299,7 +299,7 @@ fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<V
     Ok(sockets)
 }
 
-/// Returns notes on writable directories that protected paths of the settings overrule.
+/// Returns notes on writable directories that are protected by the settings and thus not writable.
 fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<String> {
     let note = |NamedPath { path, origin }: &NamedPath| {
         let root = project.join(path).canonicalize().ok()?;
@@ -322,12 +322,12 @@ fn is_solid(path: &Path) -> bool {
     std::fs::canonicalize(path).is_ok_and(|found| found == path)
 }
 
-/// The reason why a place of our own is no write root.
+/// Reason why a directory in the package caches cannot be made writable.
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 
-/// Returns the writable directories that the user named. Fails if one from a flag cannot be allowed; skips one from a
-/// settings file, because it may be missing on this machine. Nothing in the cache directory `levels` can be allowed.
+/// Returns the directories that the user made writable, none in the caches `levels`. Fails if a flag names one that
+/// cannot be allowed; skips such a directory in a settings file, because it may be missing on this machine.
 fn write_roots(
     project: &Path,
     named: &[NamedPath],

@@ -26,34 +26,34 @@ use crate::engine::driver::{Boundary, ModePlaces, Processes};
 use crate::process::directories::Directories;
 use crate::process::messages::say;
 
-/// Sandbox of a session, as decided by flags and machine.
+/// Sandbox of a session, derived from flags and the machine.
 #[derive(Debug)]
 pub struct ProjectSandbox {
     pub(crate) directories: Directories,
     pub policy: Policy,
-    /// Watched directories; `None` if agents cannot write the project at any time.
+    /// Files that the tripwire watches; `None` if agents may never write any of them.
     pub watch: Option<Watch>,
     /// True if the user may change the mode.
     may_change: bool,
     environments: Environments,
-    /// True if the session starts although a layer of the sandbox is missing.
+    /// True if the session may start although a layer of the sandbox is missing.
     pub(crate) allow_degraded: bool,
     pub(crate) tier: TierChoice,
     bounds: Bounds,
-    /// User that workers run as; `None` for the user of this process.
+    /// User that workers run as; `None` for the supervisor's user.
     pub(crate) identity: Option<Identity>,
     pub programs: Programs,
     pub(crate) spawner: Spawner,
-    /// Devices of the first agent only.
+    /// Devices that the first agent can access. Other agents get none.
     pub(crate) devices: Devices,
     pub(crate) temps: Temps,
     pub temp: PrivateTemp,
-    /// Parent directory of the caches, removed with this value unless it outlives the session.
+    /// Directory of the package caches. Dropping it removes the directory unless that outlives the session.
     caches: Option<CachesRoot>,
 }
 
 impl ProjectSandbox {
-    /// Creates Bailiwick's own directories and the private temp directory.
+    /// Creates Bailiwick's own directories and a private temp directory, and derives the sandbox.
     pub(crate) fn new(
         directories: Directories,
         directory: &Path,
@@ -120,7 +120,7 @@ impl ProjectSandbox {
         private_temp(&self.temps, &self.directories, self.identity)
     }
 
-    /// Returns the permanent access of the root agent.
+    /// Returns the permanent access of the first agent.
     pub fn standing(&self) -> StandingRights {
         let Policy { project, temp, mode, .. } = &self.policy;
         let standing =
@@ -138,12 +138,12 @@ impl ProjectSandbox {
         }
     }
 
-    /// Returns the directories that the first worker may write, to be watched from the start.
+    /// Returns the watched files that the first worker may write; `None` if it may write none.
     pub(crate) fn watched_at_once(&self) -> Option<Watch> {
         self.mode_places().watch_under(&self.policy.standing()).cloned()
     }
 
-    /// Returns the value that a flag of the user gives to a variable.
+    /// Returns the value of a variable that a flag sets; `None` if no flag does.
     pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
         let set = &self.environments.said.set;
         set.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_slice())
@@ -154,7 +154,7 @@ impl ProjectSandbox {
         ModePlaces::new(watch, environments)
     }
 
-    /// Lets a sandbox-exec wait for the first worker, to save time. Call it only if a worker will start.
+    /// Starts a sandbox-exec that waits for the first worker, to save time. Called only if a worker will start.
     pub(crate) fn announce_worker(&self) {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }
@@ -166,7 +166,7 @@ impl ProjectSandbox {
         Confinement { devices: self.devices.places(), ..confinement }
     }
 
-    /// Returns the confinement of a sub-agent with the private temp directory `temp`.
+    /// Returns the confinement of a sub-agent whose private temp directory is `temp`.
     pub(super) fn confinement_of_sub_agent(&self, rights: Rights, temp: WirePath) -> Confinement {
         self.environments.at_level(self.confinement_beside(rights, temp), None)
     }
@@ -175,12 +175,12 @@ impl ProjectSandbox {
         Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
     }
 
-    /// Returns the cache directories of the access levels.
+    /// Returns the cache directories of the access levels; `None` if there are none.
     pub(crate) fn places(&self) -> Option<LevelPlaces> {
         self.environments.places.clone()
     }
 
-    /// Returns the confinement of a separate worker, with the private temp directory `temp` and no devices.
+    /// Returns the confinement of a worker beside the agents, with the temp directory `temp` and no devices.
     pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
             environment: self.environments.beside(&temp, &rights.net),
@@ -194,7 +194,7 @@ impl ProjectSandbox {
     }
 }
 
-/// Returns git in a read-only sandbox.
+/// Returns the user's git, run in a read-only sandbox.
 fn reading_git(
     rights: Rights,
     wanted: &ConfinementOptions,

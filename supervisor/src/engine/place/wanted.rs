@@ -1,4 +1,4 @@
-//! Requested sandbox of a session, from flags and settings.
+//! Sandbox that flags and settings request for a session.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,54 +15,54 @@ use crate::settings::config::{ConfigOrigin, Effective, Element, at_home, can_ask
 /// Lifetime of a project's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Caches {
-    /// Beyond the session, if the caches can be kept.
+    /// The caches stay after the session, if that is possible.
     #[default]
     OutliveIt,
-    /// Until the end of the session.
+    /// The caches are removed at the end of the session.
     EndWithIt,
 }
 
-/// Decision about changes of an earlier session that was killed during a command.
+/// Decision about changes by an earlier session that was killed during a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Leftovers {
-    /// No check, because the session writes nothing here.
+    /// No check for such changes, because the session writes nothing in the project.
     #[default]
     Leave,
-    /// Any difference prevents the start.
+    /// Refuses to start if there are such changes.
     Refuse,
-    /// A person at the terminal decides about each difference.
+    /// Asks the user at the terminal about each change.
     Ask,
-    /// One decision for all differences.
+    /// One decision for all changes.
     All(BaselineChoice),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfinementOptions {
     pub net: Network,
-    /// Local addresses that are allowed in addition to `net`.
+    /// Local addresses that agents may connect to, in addition to `net`.
     pub reach: Reach,
-    /// Writable directories in addition to the project.
+    /// Directories besides the project that agents may write.
     pub write: Vec<NamedPath>,
-    /// Unix sockets of other programs.
+    /// Sockets of other programs that agents may connect to.
     pub sockets: Vec<NamedPath>,
     /// Hidden paths in addition to the default ones.
     pub hide: Vec<NamedPath>,
-    /// Paths inside the project that must not change.
+    /// Paths in the project that agents must not change.
     pub protect: Vec<NamedPath>,
-    /// Variables: `NAME` passes, `NAME=VALUE` sets.
+    /// Variables of commands: `NAME` passes one on, `NAME=VALUE` sets one.
     pub env: Vec<OsString>,
-    /// True if somebody sits at the terminal of the commands.
+    /// True if commands run at a user's terminal.
     pub attended: bool,
     /// Limits of one call.
     pub limits: Limits,
     /// Resource limits of one worker.
     pub bounds: Bounds,
-    /// True if the session starts although a layer of the sandbox is missing.
+    /// True if the session may start although a layer of the sandbox is missing.
     pub allow_degraded: bool,
     pub tier: TierChoice,
     pub caches: Caches,
     pub leftovers: Leftovers,
-    /// Program whose directory contains the others; `None` for the running one.
+    /// Program in whose directory the other programs are; `None` for the running program.
     pub program: Option<PathBuf>,
 }
 
@@ -74,20 +74,20 @@ pub(crate) struct NamedPath {
 }
 
 impl ConfinementOptions {
-    /// Combines settings with the flags that have no setting.
+    /// Combines settings with flags that have no setting.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
         let leftovers = flags.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
         let caches = if flags.forget_caches { Caches::EndWithIt } else { Caches::OutliveIt };
         Self { caches, leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
     }
 
-    /// For a run of a batch, the caches end with the run.
+    /// Sets the lifetime of caches. If `is_one` (a run of a batch), caches end with the run.
     pub(crate) fn of_batch(self, is_one: bool) -> Self {
         let caches = if is_one { Caches::EndWithIt } else { self.caches };
         Self { caches, ..self }
     }
 
-    /// Lets a person decide about an earlier session's changes, if there is a terminal and no flag decides.
+    /// Lets the user decide about an earlier session's changes, if there is a terminal and no flag decides.
     pub(crate) fn asking(self) -> Self {
         match self.leftovers {
             Leftovers::Refuse if can_ask() => Self { leftovers: Leftovers::Ask, ..self },
@@ -95,7 +95,7 @@ impl ConfinementOptions {
         }
     }
 
-    /// For a front end without flags.
+    /// Derives the options from settings, for a front end without flags.
     pub(crate) fn of(effective: &Effective, tier: TierChoice, allow_degraded: bool) -> Self {
         Self {
             net: effective.net(),
@@ -117,7 +117,7 @@ impl ConfinementOptions {
     }
 }
 
-/// Returns the socket of the model. Agents must not reach it, because it leads out of the sandbox.
+/// Returns a relay's socket, to be hidden because it leads out of the sandbox; `None` without a relay.
 fn relay(effective: &Effective) -> Option<NamedPath> {
     let path = socket_of(effective.base_url()?)?.to_owned();
     Some(NamedPath { path, origin: ConfigOrigin::Flag("--base-url") })

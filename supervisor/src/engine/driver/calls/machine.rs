@@ -1,4 +1,4 @@
-//! Open calls of one agent.
+//! Open calls of one agent, at the worker and elsewhere.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -34,13 +34,13 @@ use super::write_queue::{Held, WriteQueue, written_by};
 
 #[derive(Default)]
 pub(in crate::engine::driver) struct OpenCalls {
-    /// Output so far of calls that have begun.
+    /// Output so far of the calls that have begun.
     progress: Progress,
     queue: WriteQueue,
     preparations: Preparations,
     one_shots: OneShots,
     served: ServedCalls,
-    /// Sub-agents whose approval is not on the disk yet.
+    /// Sub-agents whose approval is not synced to the disk yet, by the call that starts them.
     unspawned: HashMap<CallId, Box<NewAgent>>,
     /// Results that wait for a check by the tripwire, each as the input that the core gets afterwards.
     unchecked: HashMap<CallId, Input>,
@@ -59,19 +59,19 @@ pub(in crate::engine::driver) enum CallUpdate {
     OneShot(OneShotUpdate),
 }
 
-/// State in which a call was cancelled.
+/// State of a call when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum CallPlace {
-    /// In none of the states below; nothing is left to do.
+    /// The call is over or unknown: nothing is left to do.
     Elsewhere,
-    /// The call waited, and was not sent to a worker.
+    /// The call waited, and no worker has it.
     Held,
     /// The worker or a sub-agent may have the call.
     Dispatched,
 }
 
 impl OpenCalls {
-    /// Creates the calls of an agent with the server of calls that no worker serves. Without a server such calls fail.
+    /// Creates the state without calls. Without `server`, calls that no worker serves fail.
     pub(in crate::engine::driver) fn new(server: Option<Arc<dyn ToolServer>>) -> Self {
         Self { served: ServedCalls::new(server), ..Self::default() }
     }
@@ -80,7 +80,7 @@ impl OpenCalls {
         self.output_bytes = bytes;
     }
 
-    /// Cancel safe.
+    /// Waits for the next update of a call that no worker serves, or of a question. Cancel safe.
     pub(in crate::engine::driver) async fn next(&mut self, generation: Generation) -> CallUpdate {
         tokio::select! {
             biased;
@@ -105,7 +105,7 @@ impl OpenCalls {
         self.progress.begin(call, self.output_bytes);
     }
 
-    /// Queues a call, or returns it if it begins now. A call that may write waits, as do the calls behind it.
+    /// Queues a call, or returns it if it begins now. Calls behind one that has to wait wait too.
     pub(in crate::engine::driver) fn admit(
         &mut self,
         shared: &mut Shared,
@@ -147,7 +147,7 @@ impl OpenCalls {
         self.one_shots.start(call, shot, boundary);
     }
 
-    /// Forgets a finished effect. Returns its duration in milliseconds, and its files.
+    /// Forgets a finished effect. Returns its duration in milliseconds, and the approved files if it was a patch.
     pub(in crate::engine::driver) fn finish_one_shot(
         &mut self,
         call: CallId,
@@ -155,7 +155,7 @@ impl OpenCalls {
         self.one_shots.finish(call)
     }
 
-    /// Returns the journal by which a rewind writes to the agent's part of the log.
+    /// Returns the journal by which a rewind logs events of this agent.
     pub(in crate::engine::driver) fn rewind_journal(&self) -> impl RewindJournal + use<> {
         self.one_shots.rewind_journal()
     }
@@ -172,7 +172,7 @@ impl OpenCalls {
         self.one_shots.cancel_all();
     }
 
-    /// Cancel safe.
+    /// Waits for the next update of an approved effect. Cancel safe.
     pub(in crate::engine::driver) async fn next_one_shot(&mut self) -> OneShotUpdate {
         self.one_shots.next().await
     }
@@ -181,12 +181,12 @@ impl OpenCalls {
         self.preparations.take(call, part);
     }
 
-    /// Looks for the path to grant for a denied one.
+    /// Finds the path that the user can be offered to grant after access to `path` was denied.
     pub(in crate::engine::driver) fn locate(&mut self, call: CallId, path: WirePath) {
         self.preparations.locate(call, path);
     }
 
-    /// Sets the origin of the guests that fetch pages, with the confinement of the agent's worker as their bound.
+    /// Sets how guests fetch pages. Guests get at most the confinement of the agent's worker.
     pub(in crate::engine::driver) fn fetch_by(
         &mut self,
         boundary: Arc<dyn Boundary>,
@@ -196,7 +196,7 @@ impl OpenCalls {
         self.served.fetch_by(boundary, worker, guests);
     }
 
-    /// Has a call served. True if the call was approved and waits for its approval to reach the disk.
+    /// Hands a call to a server. True if the call was approved and waits until its approval is synced to the disk.
     pub(in crate::engine::driver) fn serve(
         &mut self,
         agent: &AgentId,
@@ -221,12 +221,12 @@ impl OpenCalls {
         self.served.answer(question, answer);
     }
 
-    /// Has a server expand a prompt for the user.
+    /// Asks a server for the text of a prompt that the user named.
     pub(in crate::engine::driver) fn expand(&mut self, wanted: WantedPrompt) {
         self.served.expand(wanted);
     }
 
-    /// Returns a sub-agent that starts now. An approved one is kept until its approval is on the disk.
+    /// Returns a sub-agent that starts now. If it was approved, keeps it until the approval is synced to the disk.
     pub(in crate::engine::driver) fn spawn(
         &mut self,
         call: CallId,
@@ -240,17 +240,17 @@ impl OpenCalls {
         None
     }
 
-    /// Returns the sub-agent whose approval is on the disk, unless its call was ended meanwhile.
+    /// Returns the sub-agent whose approval is synced to the disk; `None` if its call has ended.
     pub(in crate::engine::driver) fn spawn_approved(&mut self, call: CallId) -> Option<Box<NewAgent>> {
         self.unspawned.remove(&call)
     }
 
-    /// Withdraws access from executors that have not begun.
+    /// Withdraws access from executors of plans that have not begun.
     pub(in crate::engine::driver) fn take_back(&mut self, change: &Change) {
         self.unspawned.values_mut().for_each(|agent| take_back(agent, change));
     }
 
-    /// Keeps the output of a call in case the call is cut off. Returns the event to show, unless the call is over.
+    /// Keeps the output of a call, in case the call is cut off. Returns the event to show; `None` if the call is over.
     pub(in crate::engine::driver) fn printed(&mut self, call: CallId, bytes: &[u8]) -> Option<UiEventKind> {
         self.progress.printed(call, bytes).then(|| {
             let text = String::from_utf8_lossy(bytes).into_owned();
@@ -258,7 +258,7 @@ impl OpenCalls {
         })
     }
 
-    /// Cancels a call, except at the worker and among sub-agents.
+    /// Cancels a call, except at the worker and among sub-agents, which the caller cancels.
     pub(in crate::engine::driver) fn cancel(&mut self, call: CallId) -> CallPlace {
         self.preparations.forget(call);
         self.progress.end(call);
@@ -268,7 +268,7 @@ impl OpenCalls {
         if self.queue.cancel(call) { CallPlace::Held } else { CallPlace::Dispatched }
     }
 
-    /// Takes the worker's answer to a call. Returns the core's input, unless the tripwire has to check files first.
+    /// Takes the worker's answer to a call. Returns an input for the core; `None` if the tripwire checks files first.
     pub(in crate::engine::driver) fn answered(
         &mut self,
         shared: &mut Shared,
@@ -283,8 +283,7 @@ impl OpenCalls {
         self.when_checked(shared, agent, call, Input::CallFinished { call, outcome, duration_ms })
     }
 
-    /// Takes the loss of a call with its worker. Returns the core's input, unless the tripwire has to check files
-    /// first.
+    /// Handles a call that was lost with its worker. Returns an input for the core; `None` until the tripwire's check.
     pub(in crate::engine::driver) fn lost(
         &mut self,
         shared: &mut Shared,
@@ -301,13 +300,12 @@ impl OpenCalls {
         self.unchecked.remove(&call)
     }
 
-    /// Returns the output of calls that this input may end. The core has to know it first.
+    /// Returns the output of the calls that this input may end. The core takes the output before the input.
     pub(in crate::engine::driver) fn before(&mut self, input: &Input) -> Vec<(CallId, CallProgress)> {
         self.progress.before(input)
     }
 
-    /// Closes the call that this input ends: ends its part of the agent's turn at writing, and records the file that it
-    /// changed.
+    /// Closes the call that this input ends: returns its part of the write turn, and records the changed file.
     pub(in crate::engine::driver) fn close(&mut self, shared: &mut Shared, agent: &AgentId, input: &Input) {
         let (call, done) = match input {
             Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, CallOutcome::Done(_))),
@@ -326,7 +324,7 @@ impl OpenCalls {
         &self.changed
     }
 
-    /// Ends everything that is served outside the worker. Returns the hosts that open fetches used.
+    /// Ends all calls that the worker does not serve. Returns the hosts that open page fetches used.
     pub(in crate::engine::driver) async fn end(&mut self, generation: Generation) -> Vec<HostUse> {
         self.served.end(generation).await
     }

@@ -1,4 +1,4 @@
-//! Open calls, wherever they are: waiting, at the worker, a server or a guest, or at a sub-agent to be started.
+//! Open calls in all their states: waiting, at the worker, at a server or a guest, or about to start a sub-agent.
 
 mod machine;
 mod pages;

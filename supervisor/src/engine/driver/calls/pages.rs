@@ -1,4 +1,4 @@
-//! Pages that guests fetch for agents: their results as text for the model, and the hosts that they used.
+//! Pages that guests fetch for agents: the results as text for the model, and the hosts that were used.
 
 use agent::core::ServedOutcome;
 use boundary::monitor::{FetchEnd, GuestError};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 pub(super) struct PageUses {
     sender: mpsc::UnboundedSender<HostUse>,
     ended: mpsc::UnboundedReceiver<HostUse>,
-    /// Sums of one generation, since each event repeats the counts of the earlier ones.
+    /// Total uses of each host in one generation, since each logged event has totals.
     sums: (Generation, Vec<HostUse>),
 }
 
@@ -39,7 +39,7 @@ impl PageUses {
         }
     }
 
-    /// Waits until all fetches are over, where no new one begins. Returns the sums of those that were open.
+    /// Waits until all open fetches are over. Returns their host uses as totals. Called when no new fetch can begin.
     pub(super) async fn last(&mut self, generation: Generation) -> Vec<HostUse> {
         let (sender, _) = mpsc::unbounded_channel();
         self.sender = sender;

@@ -1,4 +1,4 @@
-//! Effects that the standing worker prepares. They are checked, digested and rendered outside the main loop.
+//! Effects of calls, worked out by the standing worker for approval. They are checked and rendered off the main loop.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl Preparations {
         }
     }
 
-    /// Looks for the path to grant for a denied one, outside the main loop because a file system may be slow.
+    /// Finds the path that the user can be offered to grant, outside the main loop because a file system may be slow.
     pub(super) fn locate(&mut self, call: CallId, path: WirePath) {
         self.rendering.spawn(async move {
             let found = tokio::task::spawn_blocking(move || place_to_offer(path.as_path()));
@@ -50,7 +50,7 @@ impl Preparations {
         self.open.remove(&call);
     }
 
-    /// Takes the outcome of a preparation. Returns the outcome of any other call.
+    /// Takes the outcome of a preparation. Returns the outcome unchanged if the call did not prepare an effect.
     pub(super) fn finish(&mut self, call: CallId, outcome: CallOutcome) -> Option<CallOutcome> {
         match (self.open.remove(&call), outcome) {
             (Some(preparation), CallOutcome::Prepared) => {
@@ -61,7 +61,7 @@ impl Preparations {
         }
     }
 
-    /// Returns the next effect that can be proposed. Pends while there is none. Cancel safe.
+    /// Returns the next prepared effect as an input for the core. Pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> Input {
         loop {
             match self.rendering.join_next().await {

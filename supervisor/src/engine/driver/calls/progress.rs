@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::super::millis;
 
-/// Maximum number of bytes kept of one command's output, whatever its limits: the size of the longest result.
+/// Maximum number of bytes of output kept for one command: the size of the longest result.
 const MOST: u64 = 1 << 20;
 
 #[derive(Default)]
@@ -22,20 +22,20 @@ struct Served {
 }
 
 impl Progress {
-    /// Records the start of a call, whose output is limited to `output_bytes`.
+    /// Records the start of a call, of whose output at most `output_bytes` are kept.
     pub(super) fn begin(&mut self, call: CallId, output_bytes: u64) {
         let half = usize::try_from(output_bytes.min(MOST) / 2).unwrap_or(0);
         let output = Output { half, head: Vec::new(), tail: VecDeque::new(), omitted: 0 };
         self.0.insert(call, Served { began: Instant::now(), output });
     }
 
-    /// Keeps the output of a call. False if the call is over and the output is dropped.
+    /// Keeps the output of a call. False if the call is over.
     pub(super) fn printed(&mut self, call: CallId, bytes: &[u8]) -> bool {
         let served = self.0.get_mut(&call);
         served.map(|served| served.output.push(bytes)).is_some()
     }
 
-    /// Returns the milliseconds since a call began; 0 if it has not.
+    /// Returns the milliseconds since a call began; 0 if it has not begun.
     pub(super) fn duration_ms(&self, call: CallId) -> u64 {
         self.0.get(&call).map_or(0, |served| millis(served.began.elapsed()))
     }
@@ -44,7 +44,7 @@ impl Progress {
         self.0.remove(&call);
     }
 
-    /// Returns the output of calls that this input may end. The core has to know it first.
+    /// Returns the output of the calls that this input may end. The core takes the output before the input.
     pub(super) fn before(&mut self, input: &Input) -> Vec<(CallId, CallProgress)> {
         match of(input) {
             Concerns::All => self.0.iter().map(|(call, served)| (*call, served.progress())).collect(),
@@ -62,9 +62,9 @@ impl Progress {
 
 enum Concerns {
     All,
-    /// One call, without its output.
+    /// The input ends this call, whose result lacks its output.
     One(CallId),
-    /// One call, with its result.
+    /// The input ends this call with a result that includes the output.
     Done(CallId),
     None,
 }
@@ -111,7 +111,7 @@ impl Served {
     }
 }
 
-/// First and last bytes of a command's output. They are a worker's claim, and may be anything.
+/// First and last bytes of a command's output. A worker reports them, so that they may be anything.
 struct Output {
     half: usize,
     head: Vec<u8>,
@@ -131,7 +131,7 @@ impl Output {
         self.omitted += (overflow + rest.len() - kept.len()) as u64;
     }
 
-    /// Returns both ends as text. Invalid bytes become U+FFFD, and characters that were cut in two are left out.
+    /// Returns the first and last bytes as text. Invalid bytes become U+FFFD; characters that were cut are left out.
     fn text(&self) -> String {
         let (head, tail): (&[u8], Vec<u8>) = (&self.head, self.tail.iter().copied().collect());
         if self.omitted == 0 {

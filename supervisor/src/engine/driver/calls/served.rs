@@ -27,13 +27,13 @@ const PROGRESS_QUEUE: usize = 64;
 
 const MOST_PROMPTS: usize = 4;
 
-/// Time limit for the text of a prompt. The server may have to start first.
+/// Time limit for a server to return the text of a prompt. Includes the start of the server.
 const EXPANDING: Duration = Duration::from_secs(90);
 
 /// Answer of a server to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedAnswer {
-    /// Text for the model, which names the paths of the pictures.
+    /// Text for the model. It includes the paths of the pictures.
     pub text: String,
     pub images: Vec<Image>,
 }
@@ -50,7 +50,7 @@ impl From<ServedAnswer> for ServedOutcome {
     }
 }
 
-/// The call that a server carries out, with channels to the user.
+/// Origin of a call that a server carries out, with channels to the user.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub agent: AgentId,
@@ -59,7 +59,7 @@ pub struct Caller {
     questions: QuestionSender,
 }
 
-/// Text of a server about the progress of a call: an unverified claim.
+/// A server's text about the progress of a call. It is an unverified claim.
 #[derive(Debug)]
 pub(super) struct CallProgressed {
     call: CallId,
@@ -78,10 +78,10 @@ impl Caller {
 }
 
 pub trait ToolServer: Send + Sync {
-    /// Carries out a call. Both results are texts for the model. Dropping the future cancels the call.
+    /// Carries out a call. Returns a text for the model, also as the error. Dropping the future cancels the call.
     fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
 
-    /// Asks a server for the text of a prompt. The error is for the user.
+    /// Asks a server for the text of a prompt. The error is a text for the user.
     fn expand(&self, wanted: WantedPrompt) -> BoxFuture<'static, Result<String, String>> {
         let why = format!("this session has no MCP server {}", wanted.server);
         Box::pin(std::future::ready(Err(why)))
@@ -91,7 +91,7 @@ pub trait ToolServer: Send + Sync {
         drop(guests);
     }
 
-    /// Ends everything that was started for calls, when the agent ends.
+    /// Ends all processes that were started for calls, when the agent ends.
     fn close(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -100,14 +100,14 @@ pub trait ToolServer: Send + Sync {
 #[derive(Default)]
 pub(super) struct ServedCalls {
     server: Option<Arc<dyn ToolServer>>,
-    /// Approved calls whose approval is not on the disk yet, with their time limits.
+    /// Calls whose approval is not synced to the disk yet, with their time limits.
     unwritten: HashMap<CallId, (ServedCall, Duration)>,
     running: HashMap<CallId, Running>,
     tasks: JoinSet<ServedOutcome>,
     progress: ProgressChannel,
     questions: ServerQuestions,
     prompts: JoinSet<ExpandedPrompt>,
-    /// `None` before the first call and after the end.
+    /// Starts guests that fetch pages; `None` before the first call and after the end.
     fetchers: Option<Fetchers>,
     pages: PageUses,
 }
@@ -129,7 +129,7 @@ pub(super) enum ServedUpdate {
     Over(Input),
     Progress(CallId, String),
     Question(ServerQuestion),
-    /// The text of a prompt for the user, or an error.
+    /// Text of a prompt for the user, or an error.
     Prompt(ExpandedPrompt),
 }
 
@@ -154,7 +154,7 @@ impl ServedCalls {
         self.fetchers = Some(Fetchers { boundary, agent, uses: self.pages.sender(), guests });
     }
 
-    /// Takes a call. True if it was approved and waits for the disk; [`Self::release`] begins it then.
+    /// Takes a call. True if it was approved and waits until its approval is synced; [`Self::release`] begins it then.
     pub(super) fn take(
         &mut self,
         agent: &AgentId,
@@ -175,7 +175,7 @@ impl ServedCalls {
         waits
     }
 
-    /// Begins a call that waited for the disk. False if the call was ended meanwhile.
+    /// Begins a call whose approval is synced to the disk. False if the call has ended.
     pub(super) fn release(&mut self, agent: &AgentId, call: CallId) -> bool {
         let waited = self.unwritten.remove(&call);
         waited.map(|(wanted, longest)| self.begin(agent, call, wanted, longest)).is_some()
@@ -202,7 +202,7 @@ impl ServedCalls {
         self.running.insert(call, Running { began: Instant::now(), task });
     }
 
-    /// Has a guest fetch a page, in a task that outlives the call until the guest is gone.
+    /// Starts a guest that fetches a page, in a task that runs until the guest is gone, even if the call ends earlier.
     fn begin_fetch(&mut self, call: CallId, fetch: PermittedFetch) {
         let Some(Fetchers { boundary, agent, uses, guests }) = &self.fetchers else {
             let unserved = ServedOutcome::Unserved("pages cannot be fetched in this session".to_owned());
@@ -238,7 +238,7 @@ impl ServedCalls {
         self.unwritten.remove(&call).is_some()
     }
 
-    /// Returns the next update; pends while there is none. Progress of calls that are over is dropped. Cancel safe.
+    /// Returns the next update; pends while there is none. Drops progress of calls that are over. Cancel safe.
     pub(super) async fn next(&mut self) -> ServedUpdate {
         loop {
             tokio::select! {
@@ -303,7 +303,7 @@ impl ServedCalls {
         Some(Input::Served { call, outcome, duration_ms: millis(began.elapsed()) })
     }
 
-    /// Ends all calls and waits for their ends. Returns the sums of the hosts that open fetches used.
+    /// Ends all calls and waits for their ends. Returns the total host uses of the fetches that were open.
     pub(super) async fn end(&mut self, generation: Generation) -> Vec<HostUse> {
         self.fetchers = None;
         self.unwritten.clear();
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use gate::tools::{ExternalCall, SupervisorCall};
 
-    /// Server that answers with its arguments, or never.
+    /// Tool server that answers a call with the arguments of the call, or never.
     struct Echo;
 
     impl ToolServer for Echo {

@@ -1,4 +1,4 @@
-//! Questions that servers ask the user while they carry out calls, on their way to the core and back.
+//! Questions that tool servers ask the user while they carry out calls: passed to the core, and answered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub(super) struct QuestionSender {
 }
 
 impl QuestionSender {
-    /// Asks, and waits for the answer. The question is cancelled at once if too many wait.
+    /// Asks the user, and waits for the answer. Returns a cancellation at once if too many questions wait.
     pub(super) async fn ask(self, call: CallId, message: String, form: McpForm) -> McpAnswer {
         let _waits = PersonAsked::begin(&self.waits);
         let (answer, answered) = oneshot::channel();
@@ -41,7 +41,7 @@ impl QuestionSender {
         answered.await.unwrap_or(McpAnswer::Cancelled)
     }
 
-    /// Awaits the work of a call for at most `longest`, without the time that the user takes for answers.
+    /// Awaits the work of a call; `None` after the time `longest`, in which open questions are not counted.
     pub(super) async fn within<F: Future>(&self, longest: Duration, work: F) -> Option<F::Output> {
         tokio::pin!(work);
         let began = Instant::now();
@@ -63,7 +63,7 @@ impl QuestionSender {
     }
 }
 
-/// Time that the user has taken for the answers of one call.
+/// Time in which questions of one call were open.
 #[derive(Debug, Default)]
 struct PersonsTime(Mutex<TimeTaken>);
 
@@ -79,14 +79,14 @@ impl PersonsTime {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if a question is open, and the total time so far.
+    /// Returns true if a question is open, and the total time in which questions were open.
     fn taken(&self) -> (bool, Duration) {
         let taken = self.lock();
         (taken.open > 0, taken.before + taken.since.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 }
 
-/// An open question of a call. Dropping it ends the user's time.
+/// Guard of an open question. Dropping it stops the count of the user's time.
 struct PersonAsked(Arc<PersonsTime>);
 
 impl PersonAsked {
@@ -138,7 +138,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Converts a question to an input of the core, which answers it once.
+    /// Converts a question to an input for the core, which answers it once.
     pub(super) fn open(&mut self, question: ServerQuestion) -> Input {
         let ServerQuestion { call, message, form, answer } = question;
         self.last += 1;

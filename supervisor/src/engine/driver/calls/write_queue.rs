@@ -1,4 +1,4 @@
-//! Calls that may write, until they may begin, and the calls behind them.
+//! Queue of calls that may write and have to wait, and of later calls behind them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::super::event_sink::EventSink;
 use super::super::snapshots::Snapshots;
 use super::super::{SessionError, Shared, TripwireWatch, millis};
 
-/// A call that begins when the base is taken, the tripwire is set and no other agent writes the same paths.
+/// A call that waits until the base snapshot is taken, the tripwire is set and no other agent writes to the same paths.
 pub(in crate::engine::driver) enum Held {
     Run(ToolCall),
     CarryOut(Arc<Effect>, Grant),
@@ -30,8 +30,7 @@ impl Held {
         }
     }
 
-    /// Returns the paths that the call may write and other agents may write too: all but the agent's own temp
-    /// directory.
+    /// Returns the directories that the call may write, except the agent's own temp directory.
     fn roots(&self, standing: &Confinement) -> Vec<WirePath> {
         let Confinement { rights, temp, .. } = standing;
         let granted = match self {
@@ -42,7 +41,7 @@ impl Held {
         roots.filter(|root| Some(*root) != temp.as_ref()).cloned().collect()
     }
 
-    /// Returns the files that a file tool writes; `None` for a command.
+    /// Returns the files that a file tool or a patch writes; `None` for a command.
     fn files(&self, project: &WirePath) -> Option<Vec<WirePath>> {
         match self {
             Self::Run(tool) => written_by(tool, project).map(|file| vec![file]),
@@ -66,7 +65,7 @@ pub(super) fn written_by(tool: &ToolCall, project: &WirePath) -> Option<WirePath
 #[derive(Default)]
 pub(super) struct WriteQueue {
     held: VecDeque<(CallId, Held)>,
-    /// The call that waits for the agent's turn at writing, once that is logged.
+    /// Call that waits for the agent's write turn, with the start of the wait, once the wait is logged.
     awaits_turn: Option<(CallId, Instant)>,
 }
 
@@ -147,7 +146,7 @@ impl WriteQueue {
         Ok(!waits && is_watched && !shared.log.is_full())
     }
 
-    /// Logs once that a call waits for the agent's turn at writing.
+    /// Logs once that a call waits for the agent's write turn.
     fn log_wait(
         &mut self,
         shared: &mut Shared,

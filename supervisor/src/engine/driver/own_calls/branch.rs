@@ -1,4 +1,4 @@
-//! Branch of the project, for the status line. Only workers open files in a project, so the agent's worker reads it.
+//! Name of the project's git branch, for the status line. The worker reads it, as supervisors open no project files.
 
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
@@ -8,10 +8,10 @@ use protocol::frontend::UiEventKind;
 use super::order::OwnOrder;
 use super::origin::OwnCall;
 
-/// File that names the branch, in the project's git directory.
+/// File in the git directory that names the branch.
 const HEAD: &str = "HEAD";
 
-/// Number of digits of a commit that are shown if there is no branch.
+/// Number of digits of a commit's id that are shown if no branch is checked out.
 const DIGITS: usize = 8;
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ enum NextRead {
 }
 
 impl Branch {
-    /// Has the worker read the branch. If it is doing so, it will read the branch once more.
+    /// Returns the order to read the branch; `None` during a read, after which it is read again.
     pub(super) fn find(&mut self) -> Option<OwnOrder> {
         if self.open.is_some() {
             self.again = true;
@@ -63,7 +63,7 @@ impl Branch {
         }
     }
 
-    /// Forgets the open read, after its worker is gone.
+    /// Forgets the open read once its worker is gone.
     pub(super) fn forget(&mut self) {
         (self.open, self.again) = (None, false);
     }
@@ -90,7 +90,7 @@ fn next(read: BranchRead, text: Option<&str>) -> NextRead {
     }
 }
 
-/// Returns the branch that a `HEAD` names, or the beginning of the commit in it.
+/// Returns the branch that a `HEAD` file names, or the first digits of the commit in it; `None` if it has neither.
 fn named(head: &str) -> Option<String> {
     if let Some(reference) = head.strip_prefix("ref: ") {
         return Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned());

@@ -1,4 +1,4 @@
-//! Names of the project's files, for users who mention one in a message. The agent's worker lists them.
+//! Names of the project's files, by which users mention a file in a message. The agent's worker lists them.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::origin::OwnCall;
 
 const MOST: usize = 50_000;
 
-/// Maximum total size of the names, in bytes: 8 MiB.
+/// Maximum total size of the names: 8 MiB.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Age from which an unfinished listing is replaced on request. Requests during a younger one are ignored.
+/// Age of an unfinished listing from which a request starts a new one. Earlier requests are ignored.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ struct Listing {
 }
 
 impl FileNames {
-    /// Has the worker list the project's files, unless it is doing so.
+    /// Returns the orders to list the project's files; none if a listing began recently.
     pub(super) fn list(&mut self) -> Vec<OwnOrder> {
         let late = match &self.open {
             Some(listing) if listing.began.elapsed() < PATIENCE => return Vec::new(),
@@ -52,7 +52,7 @@ impl FileNames {
         [cancel].into_iter().chain(self.shown(count, true, None)).collect()
     }
 
-    /// Takes the answer to a listing: the worker has listed all names, or failed.
+    /// Takes the end of a listing. Returns the order to show the names, or an error.
     pub(super) fn finish(&mut self, count: u32, outcome: &CallOutcome) -> Option<OwnOrder> {
         let failed = match outcome {
             CallOutcome::Done(_) => None,

@@ -1,5 +1,4 @@
-//! Instructions of a project and its directories for agents, and its skills. The worker finds them by calls that are
-//! sent together.
+//! Search for instructions (AGENTS.md) in a project and above it, and for its skills, by calls to the worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +9,22 @@ use tui::text::SafeText;
 
 use agent::core::ContextItem;
 
-/// File of the project's own instructions.
+/// File with the project's own instructions.
 pub(super) const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// File used if there is no [`INSTRUCTIONS`].
+/// File used if [`INSTRUCTIONS`] does not exist.
 const FALLBACK: &str = "CLAUDE.md";
 
-/// Directory of a project's skills, with one directory for each.
+/// Directory of a project's skills, each in a directory of its own.
 const SKILLS: &str = ".agents/skills";
 
-/// Maximum number of lines of instructions that the model gets.
+/// Maximum number of lines of one file of instructions that the model gets.
 const LINES: u64 = 400;
 
-/// Maximum number of skills, and of directories with their own instructions, that the model gets.
+/// Maximum number of skills that the model gets, and of directories with instructions of their own.
 const MOST: usize = 50;
 
-/// Maximum number of characters of a skill's name, and of its description.
+/// Maximum numbers of characters of a skill's name and of its description.
 const LONGEST: (usize, usize) = (64, 300);
 
 /// Maximum number of directories above the project whose instructions count.
@@ -77,7 +76,7 @@ impl InstructionsFile {
         }
     }
 
-    /// Returns the name of the source, for people and for the model.
+    /// Returns the name of the file or directory, for the user and for the model.
     fn source(&self) -> String {
         match self {
             Self::Above(path) => path.to_string(),
@@ -94,7 +93,7 @@ pub(super) struct InstructionsSearch {
     files: Vec<InstructionsFile>,
     open: BTreeSet<u8>,
     found: BTreeMap<u8, String>,
-    /// One line for people about each file that was not read, or not completely.
+    /// Lines for the user about files that were not read completely, by the index of the call.
     remarks: BTreeMap<u8, String>,
 }
 
@@ -113,7 +112,7 @@ impl InstructionsSearch {
         (Self { files, open, ..Self::default() }, calls)
     }
 
-    /// Takes the answer to the call at this index. True if it was the last.
+    /// Takes the answer to the call at this index. True if it was the last answer.
     pub(super) fn take(&mut self, at: u8, outcome: &CallOutcome) -> bool {
         if !self.open.contains(&at) {
             return false;
@@ -145,7 +144,7 @@ impl InstructionsSearch {
         self.found.get(&at)
     }
 
-    /// Returns the findings for the model, the most general first.
+    /// Returns the texts found, for the model, the most general first.
     pub(super) fn items(&self) -> Vec<ContextItem> {
         let item = |sought: &InstructionsFile, text: String| ContextItem { source: sought.source(), text };
         let is_above = |sought: &&InstructionsFile| matches!(sought, InstructionsFile::Above(_));
@@ -161,7 +160,7 @@ impl InstructionsSearch {
         above.chain(own).chain(listed).collect()
     }
 
-    /// Returns one line for people about each file that counts and was left out or cut.
+    /// Returns one line for the user about each file that was not read completely and whose text counts.
     pub(super) fn remarks(&self) -> Vec<String> {
         let own = self.found(&InstructionsFile::Instructions).is_some();
         let counts = |at: &u8| !own || self.files[usize::from(*at)] != InstructionsFile::Fallback;
@@ -169,7 +168,7 @@ impl InstructionsSearch {
     }
 }
 
-/// Returns a line about a file of which the model gets only the beginning.
+/// Returns a line about a file of which the model gets only the beginning; `None` if it gets everything.
 fn cut_short(source: &str, file: &FileText) -> Option<String> {
     let given = file.lines;
     match file.total_lines {
@@ -200,7 +199,7 @@ fn nested(matches: &str) -> Option<String> {
     ))
 }
 
-/// Returns the skills: name, description and path of each, from the first lines of their files.
+/// Returns a list of the skills with name, description and path, from lines of their files; `None` if it is empty.
 fn skills(matches: &str) -> Option<String> {
     let mut skills: BTreeMap<&str, (Option<&str>, Option<&str>)> = BTreeMap::new();
     for (path, text) in matches.lines().filter_map(split) {
@@ -231,7 +230,7 @@ fn skills(matches: &str) -> Option<String> {
     ))
 }
 
-/// Makes text of the project safe within a line: without line breaks and commands to a terminal.
+/// Replaces line breaks and control characters in text of the project, which is then safe within a line.
 fn named(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }
@@ -241,7 +240,7 @@ fn more(all: usize) -> String {
     if more == 0 { String::new() } else { format!("\n(and {more} more)") }
 }
 
-/// Splits a line of a search, `path:line:text`, into path and text.
+/// Splits a search result `path:line:text` into path and text.
 fn split(line: &str) -> Option<(&str, &str)> {
     // As a path may have colons, the line number is the first part that is a number.
     let mut from = 0;

@@ -1,5 +1,5 @@
-//! Open calls that the supervisor itself sends to a worker, and the start of an agent, which begins its first turn when
-//! it has a worker and the project's instructions.
+//! Calls that the supervisor itself sends to an agent's worker, and the start of an agent. Its first turn begins once
+//! there is a worker and the search for the project's instructions is over.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::order::{OwnOrder, ProjectWords};
 use super::origin::OwnCall;
 use super::repository_above::{dead_link, instructions_above};
 
-/// Time limit for the search for instructions: a compromised worker need not answer.
+/// Time limit for the search for instructions, since a compromised worker may not answer.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl OwnCalls {
         matches!(self.startup, Startup::Worker)
     }
 
-    /// Has a new worker search for the project's instructions, once.
+    /// Returns orders to search for the project's instructions, for the first worker of the agent.
     pub(in crate::engine::driver) fn worker_is_ready(
         &mut self,
         is_top_level: bool,
@@ -65,18 +65,19 @@ impl OwnCalls {
         calls.into_iter().map(send).collect()
     }
 
-    /// Stops waiting, since there is no first worker.
+    /// Ends the start: no first worker could be started.
     pub(in crate::engine::driver) fn cannot_start(&mut self) {
         self.startup = Startup::Done;
     }
 
-    /// Begins without instructions if a change of access during the start left no worker. The user can change it again.
+    /// Returns the order to begin without instructions, if a change of access during the start left the agent without a
+    /// worker. The user can change the access again.
     pub(in crate::engine::driver) fn not_replaced(&mut self) -> Option<OwnOrder> {
         self.awaits_worker().then(|| self.begin())
     }
 
-    /// Handles the end of the worker. A replacement repeats the search for instructions, unless the worker died during
-    /// it.
+    /// Handles the end of the worker. If the worker died during the search for instructions, returns the order to begin
+    /// without them. A worker that is being replaced has a successor, which searches again.
     pub(in crate::engine::driver) fn worker_ended(&mut self, is_being_replaced: bool) -> Option<OwnOrder> {
         if !matches!(self.startup, Startup::Instructions(_)) {
             return None;
@@ -88,7 +89,7 @@ impl OwnCalls {
         Some(self.begin())
     }
 
-    /// Waits until the search for instructions has taken too long; pends if there is none. Cancel safe.
+    /// Waits for the time limit of the search for instructions; pends if there is no search. Cancel safe.
     pub(in crate::engine::driver) async fn is_late(&self) {
         match &self.startup {
             Startup::Instructions(open) => sleep_until(open.until).await,
@@ -96,7 +97,7 @@ impl OwnCalls {
         }
     }
 
-    /// Begins without the instructions, and replaces the worker that does not answer.
+    /// Returns the orders to begin without instructions, and to replace the worker that does not answer.
     pub(in crate::engine::driver) fn give_up(&mut self) -> [OwnOrder; 3] {
         let remark = format!("{INSTRUCTIONS} was not read: the worker did not answer");
         [OwnOrder::Remark(remark), OwnOrder::ReplaceWorker, self.begin()]

@@ -1,4 +1,4 @@
-//! Calls that the supervisor itself sends to a worker: for a project's instructions, file names and branch.
+//! Calls that the supervisor itself sends to a worker: for a project's instructions, its file names and its branch.
 
 mod branch;
 mod file_names;

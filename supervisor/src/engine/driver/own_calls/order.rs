@@ -1,4 +1,4 @@
-//! Orders that follow from the supervisor's own calls, for the agent's run to carry out.
+//! Orders of the supervisor's own calls to the agent's run.
 
 use agent::core::ContextItem;
 use ipc::message::Work;
@@ -6,21 +6,21 @@ use protocol::frontend::UiEventKind;
 
 use super::origin::OwnCall;
 
-/// An order of [`super::OwnCalls`].
+/// An order of [`super::OwnCalls`] to the agent's run.
 pub(in crate::engine::driver) enum OwnOrder {
     Send(OwnCall, Work),
     Cancel(OwnCall),
     Show(UiEventKind),
     Remark(String),
-    /// Replaces the worker, which does not answer, by one with the same access.
+    /// Replaces a worker that does not answer by one with the same access.
     ReplaceWorker,
-    /// Gives the agent its environment and instructions, after the search for them has ended.
+    /// Gives the agent its environment and instructions, once the search for instructions is over.
     Begin(ProjectWords),
 }
 
 #[derive(Debug, Default)]
 pub(in crate::engine::driver) struct ProjectWords {
-    /// Text for the model.
+    /// Instructions for the model.
     pub items: Vec<ContextItem>,
     pub remarks: Vec<String>,
 }

@@ -1,14 +1,14 @@
-//! Origin of a call that a worker serves, encoded in the call's id.
+//! Origin of a call to a worker, encoded in the call's id.
 
 use ipc::id::CallId;
 
-/// Bit that marks the ids of the supervisor's own calls. The core numbers the model's calls from 1.
+/// Bit that is set in the ids of the supervisor's own calls. The core numbers the model's calls from 1.
 const OWN: u64 = 1 << 63;
 
-/// Bits that count the supervisor's own calls of one purpose. The purpose is in the bits between these and [`OWN`].
+/// Bits with the number of a call of the supervisor's own. The bits between these and [`OWN`] have the call's purpose.
 const COUNT: u64 = u32::MAX as u64;
 
-/// A call that the supervisor itself sends, with the index of a file in the list of a search, or a count from 0.
+/// Call that the supervisor itself sends, with the index of a file in the search for instructions, or a number from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum OwnCall {
     Instructions(u8),
@@ -27,11 +27,10 @@ impl OwnCall {
     }
 }
 
-/// Sender of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum CallOrigin {
     Model(CallId),
-    /// Rewind. It needs no number, since each of its one-shot workers carries out one effect.
+    /// Rewind of files. Has no number, since each of its one-shot workers carries out one effect.
     Rewind,
     Own(OwnCall),
 }
@@ -45,7 +44,7 @@ impl CallOrigin {
         }
     }
 
-    /// Returns the origin of the call with this id; `None` for an id that no call has.
+    /// Returns the origin of the call with this id; `None` if no call has such an id.
     pub(in crate::engine::driver) fn of(call: CallId) -> Option<Self> {
         if call.0 & OWN == 0 {
             return Some(if call.0 == 0 { Self::Rewind } else { Self::Model(call) });

@@ -114,7 +114,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Begins waiting calls, after the base was taken, the tripwire set, or another agent's turn at writing ended.
+    /// Begins the waiting calls that may begin now: the base snapshot is taken, the tripwire set, or a write turn free.
     pub(in crate::engine::driver) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
             self.sink.notice(shared, NoticeCode::ChangeSet, &one_line(&note))?;
@@ -140,7 +140,7 @@ impl AgentRun {
         }
     }
 
-    /// Starts to carry out an approved effect, under the access of the standing worker and this grant.
+    /// Starts to carry out an approved effect, with the access of the standing worker and this grant.
     fn carry_out(&mut self, call: CallId, effect: Arc<ipc::effect::Effect>, grant: Grant) {
         let standing = self.worker.confinement();
         let standing = match &*effect {
@@ -173,7 +173,7 @@ impl AgentRun {
         is_unsent.then_some(Input::CallFinished { call, outcome: CallOutcome::Cancelled, duration_ms: 0 })
     }
 
-    /// Does the work that waited for the disk. If the disk was full, the work waits for the next attempt to write.
+    /// Does the work that waited for a sync of the log. If the disk was full, keeps the work for the next sync.
     pub(super) fn on_flushed(
         &mut self,
         shared: &mut Shared,

@@ -1,4 +1,4 @@
-//! End of a run: stops its worker, and takes its totals (steps, tokens, cost).
+//! End of a run: its worker ends, and its totals (steps, tokens, cost) are taken.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -21,7 +21,7 @@ impl AgentRun {
         self.account.is_over()
     }
 
-    /// Ends the run for a reason outside its conversation.
+    /// Ends the run because of an error of the session, or a panic.
     pub(in crate::engine::driver) fn break_off(
         &mut self,
         shared: &mut Shared,
@@ -50,7 +50,7 @@ impl AgentRun {
         self.calls.carries_out()
     }
 
-    /// Waits for the next occurrence of a run that is over, while its approved effects end. Cancel safe.
+    /// Waits for the next occurrence of a run that is over while its approved effects end. Cancel safe.
     pub(in crate::engine::driver) async fn next_left(&mut self) -> Occurrence {
         self.calls.cancel_one_shots();
         tokio::select! {
@@ -60,7 +60,7 @@ impl AgentRun {
         }
     }
 
-    /// Ends the approved effects that are still carried out, and waits for that.
+    /// Cancels the approved effects that are being carried out, and waits for their ends.
     pub(in crate::engine::driver) async fn end_one_shots(
         &mut self,
         shared: &mut Shared,
@@ -78,7 +78,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Ends the worker and everything else except approved effects. Returns the worker's last events.
+    /// Ends the worker and everything else except approved effects. Returns events for [`Self::take_last`].
     pub(in crate::engine::driver) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream.close();
         let generation = self.worker.generation();
@@ -89,7 +89,7 @@ impl AgentRun {
         last
     }
 
-    /// Takes the last events of the worker of a run that is over, and logs an end for each guest.
+    /// Logs the last events of a worker after its run is over, and an end for each guest.
     pub(in crate::engine::driver) fn take_last(
         &mut self,
         shared: &mut Shared,
@@ -120,7 +120,7 @@ impl AgentRun {
         self.account.take()
     }
 
-    /// Returns the report on a sub-agent. Its directories are removed outside the main loop because they may be large.
+    /// Returns the report on a sub-agent. Removes its directories outside the main loop, as they may be large.
     pub(in crate::engine::driver) fn into_report(
         mut self,
         call: Option<CallId>,
@@ -145,7 +145,7 @@ impl AgentRun {
     }
 }
 
-/// Turns the success of a planner without a plan into a failure, since scripts expect the path of the plan's file.
+/// Makes the end of a planner without a plan a failure, since scripts expect the path of the plan's file.
 pub(super) fn without_plan(end: RunEnd) -> RunEnd {
     if end.reason != EndReason::Done {
         return end;

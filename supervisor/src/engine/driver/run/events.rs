@@ -1,4 +1,4 @@
-//! Updates from the worker, from other calls and from the session, converted to inputs of the core.
+//! Updates from the worker, from other calls and from the session: handled, and converted to inputs for the core.
 
 use agent::core::{ContextItem, EndReason, Input, ReadyWorker};
 use agent::prompt::environment_context;
@@ -37,7 +37,7 @@ pub(in crate::engine::driver) enum Request {
     FindBranch,
     ExpandPrompt(WantedPrompt),
     TakeBack(Change),
-    /// Another agent's request has settled, so that the waiting one may fit into the budget.
+    /// Another agent's request is settled, so that the budget may allow the waiting request of this agent.
     AskForBudget,
     /// Result of a check by the tripwire after a call of the agent.
     TakeCheck(TripwireCheck),
@@ -119,7 +119,8 @@ impl AgentRun {
         }
     }
 
-    /// Rewinds the agent to the conversation that these events describe, and gives it the text `told`.
+    /// Rewinds the agent, and shows the event `rewound`. `conversation` has the events that remain; `None` leaves the
+    /// conversation as it is. The model gets the text `told`.
     pub(in crate::engine::driver) fn rewind(
         &mut self,
         shared: &mut Shared,
@@ -134,7 +135,7 @@ impl AgentRun {
         }
     }
 
-    /// Handles an update from the worker. Returns the core's input, if there is one.
+    /// Handles an update from the worker. Returns an input for the core, if the update needs one.
     pub(super) fn on_worker(
         &mut self,
         shared: &mut Shared,
@@ -277,8 +278,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Gives the agent its environment, the user's instructions and the project's. Users get remarks about unread
-    /// instructions only once for all agents.
+    /// Gives the core the agent's environment and instructions, and the user the remarks about unread files.
     fn tell_place(&mut self, shared: &mut Shared, words: ProjectWords) -> Result<(), SessionError> {
         let text = environment_context(&self.surroundings, self.agent.standing());
         let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
@@ -291,7 +291,7 @@ impl AgentRun {
         self.feed(shared, Input::Context(items))
     }
 
-    /// Handles an update of a call that the agent's worker does not serve. Returns the core's input, if there is one.
+    /// Handles an update of a call that the worker does not serve. Returns an input for the core, if there is one.
     pub(super) fn on_call(
         &mut self,
         shared: &mut Shared,

@@ -1,5 +1,5 @@
-//! An agent run, and the loop between its values and the core. Effects are carried out in order, so that an event that
-//! the core logs before a dispatch is in the log before the worker gets the call.
+//! An agent run, which passes inputs to the core and carries out the core's effects in order. So an event that the core
+//! logs before a dispatch is in the log before the worker gets the call.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ pub struct AgentParts {
     pub agent: Agent,
     pub provider: Arc<dyn ModelProvider>,
     pub worker: SessionWorker,
-    /// Serving workers, for lookup by others.
+    /// Serving workers of this process, where others look them up.
     pub live: watch::Sender<Lives>,
-    /// Environments for a change of mode or access.
+    /// Environments of workers after a change of mode or access.
     pub modes: ModePlaces,
     /// Environment that the agent's prompt describes.
     pub surroundings: PromptEnvironment,
     pub turns: Turns,
-    /// Models that the agent may change to; `None` if it has only one.
+    /// Models that the agent may change to; `None` if it cannot change.
     pub models: Option<Arc<dyn Models>>,
-    /// Server of calls that no worker serves. Such calls fail without one.
+    /// Server of calls that no worker serves; `None` if such calls fail.
     pub server: Option<Arc<dyn ToolServer>>,
-    /// Directories of the agent, which are removed when this is dropped.
+    /// Owner of the agent's directories. Dropping it removes them.
     pub place: Option<Box<dyn Send>>,
 }
 
@@ -59,9 +59,9 @@ pub struct AgentRun {
     pub(super) own_calls: OwnCalls,
     pub(super) approvals: Approvals,
     pub(super) guests: Guests,
-    /// Work that waits until the log is on the disk.
+    /// Work that waits for a sync of the log.
     pub(super) flushes: Flushes,
-    /// Rest of an input that a full disk interrupted.
+    /// Effects and inputs that wait because the disk is full.
     suspended: Suspended,
     pub(super) place: Option<Box<dyn Send>>,
 }
@@ -74,9 +74,9 @@ struct Suspended {
 
 pub(in crate::engine::driver) enum Occurrence {
     Timer(TimerId),
-    /// The search for the project's instructions has taken too long.
+    /// The search for the project's instructions exceeded its time limit.
     NoInstructions,
-    /// The log is on the disk, or could not be written.
+    /// A sync of the log ended; the work waited for it.
     Flushed(Result<(), LogError>, After),
     Approval(Input),
     Guest(GuestNews),
@@ -149,7 +149,7 @@ impl AgentRun {
         self.worker.start();
     }
 
-    /// Logs the system prompt and the tools of a sub-agent's requests, and starts its first worker.
+    /// Logs a sub-agent's system prompt and tools, and starts its first worker.
     pub(in crate::engine::driver) fn begin_below(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let prompt = shared.prompt(self.agent.prompt());
         self.record(shared, EventKind::PromptFixed(prompt))?;
@@ -177,7 +177,7 @@ impl AgentRun {
         }
     }
 
-    /// Handles an occurrence. News of guests are logged before updates of their workers.
+    /// Handles an occurrence. Waiting starts and ends of guests are logged first.
     pub(in crate::engine::driver) fn on(
         &mut self,
         shared: &mut Shared,
@@ -213,7 +213,7 @@ impl AgentRun {
         self.carry_on(shared, Suspended { inputs: VecDeque::from([input]), ..Suspended::default() })
     }
 
-    /// Continues after a full disk interrupted the run.
+    /// Continues after the disk was full.
     pub(in crate::engine::driver) fn go_on(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let rest = std::mem::take(&mut self.suspended);
         for after in self.flushes.take_back() {
@@ -222,8 +222,7 @@ impl AgentRun {
         self.carry_on(shared, rest)
     }
 
-    /// Carries out effects, then handles inputs. Stops at a full disk, so that nothing follows an event that is not
-    /// logged.
+    /// Carries out effects, then handles inputs. Stops at a full disk, so that nothing follows an unlogged event.
     fn carry_on(&mut self, shared: &mut Shared, mut rest: Suspended) -> Result<(), SessionError> {
         loop {
             if shared.log.is_full() {

@@ -1,4 +1,4 @@
-//! An agent run: one agent with its worker, stream and timers. It only routes between the core and these values.
+//! An agent run: routes between the agent's core and its worker, model stream, timers and other values.
 
 mod effects;
 mod end;

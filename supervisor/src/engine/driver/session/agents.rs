@@ -43,7 +43,7 @@ impl SessionAgents {
         Self { tree: AgentTree::new(Some(opener), limits), ..self }
     }
 
-    /// Reserves the ids of these agents of an earlier run of the session.
+    /// Reserves the ids of these agents, which the session had before it was resumed.
     pub(super) fn after(&mut self, agents: &[AgentId]) {
         self.tree.after(agents);
     }
@@ -61,7 +61,7 @@ impl SessionAgents {
         (&mut self.runs, &mut self.tree)
     }
 
-    /// Starts a planner for a text of the user. Tells the user if it cannot start.
+    /// Starts a planner for a text of the user, or tells the user why it cannot start.
     pub(super) fn start_planner(&mut self, shared: &mut Shared, text: String) -> Result<(), SessionError> {
         match planner(text, &self.runs, |ceiling| self.tree.planning(ceiling)) {
             Ok(agent) => {
@@ -78,12 +78,12 @@ impl SessionAgents {
         }
     }
 
-    /// Withdraws access from the grant of every sub-agent when the user withdraws it from any agent.
+    /// Removes access from the grants of all sub-agents if this action of the user withdraws it.
     pub(super) fn withdraw(&mut self, shared: &mut Shared, action: &AgentAction) {
         shared.rights_changed |= self.tree.withdraw(action);
     }
 
-    /// Withdraws access from all planners and executors when the user withdraws it from any agent, before other steps.
+    /// Withdraws access from all planners, and from executors of plans, if this action of the user withdraws it.
     pub(super) fn take_back_from_plans(
         &mut self,
         shared: &mut Shared,
@@ -100,7 +100,7 @@ impl SessionAgents {
         self.runs.for_each(shared, |run, shared| run.take(shared, Request::TakeBack(change.clone())))
     }
 
-    /// Limits every sub-agent to its parent's present access, from the top down.
+    /// Limits the access of each sub-agent to its parent's present access and its grant, from the top down.
     fn narrow_all(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for id in self.tree.living_from_above() {
             let Some(child) = self.tree.child(&id) else { continue };
@@ -113,7 +113,7 @@ impl SessionAgents {
         Ok(())
     }
 
-    /// Holds back a worker with new access until every worker below its agent that is being replaced is gone.
+    /// Delays the next worker of an agent while a worker below it is being replaced and has its old access.
     fn hold_back_replacements(&mut self) {
         let ends = |id: &&AgentId| self.runs.find(id).is_none_or(|run| run.worker().is_being_replaced());
         let living = self.tree.living_from_above();
@@ -188,7 +188,7 @@ impl SessionAgents {
         self.tree.place(permitted).map_or(Ok(()), |placed| self.start(shared, placed))
     }
 
-    /// Starts a sub-agent that no call asked for.
+    /// Starts a sub-agent without a call of its parent.
     fn start_beside(
         &mut self,
         shared: &mut Shared,
@@ -225,7 +225,7 @@ impl SessionAgents {
         self.tell_parent(shared, &child, report)
     }
 
-    /// Interrupts a sub-agent; its core does the same with those below it.
+    /// Ends a sub-agent. Its core does the same with those below it.
     fn end_agent(&mut self, shared: &mut Shared, id: &AgentId) -> Result<(), SessionError> {
         let Some(at) = self.runs.position(id) else { return Ok(()) };
         self.runs.guarded(shared, at, |run, shared| {

@@ -87,8 +87,7 @@ async fn check_everything(shared: &mut Shared, runs: &mut AgentRuns) -> Result<(
     events(None, &[], report).into_iter().try_for_each(|event| runs.record(shared, event))
 }
 
-/// Continues a session without the list of its changes. Returns the error if the user wants a patch, which ends the
-/// session.
+/// Continues the session without a list of changed files. If the user wants a patch, returns the error instead.
 pub(super) fn give_up_list(
     shared: &mut Shared,
     runs: &mut AgentRuns,
@@ -102,7 +101,7 @@ pub(super) fn give_up_list(
     }
 }
 
-/// Logs the change set, empty if its base is neither taken nor due. The inner error is the reason for a missing
+/// Logs the change set, without a comparison if its base snapshot is open and not due. The inner error is a missing
 /// patch.
 async fn take_changes(
     shared: &mut Shared,

@@ -68,7 +68,7 @@ impl Session {
         Self { agents: self.agents.with_sub_agents(opener, limits), ..self }
     }
 
-    /// Reserves the ids of these agents of an earlier run of the session.
+    /// Reserves the ids of these agents, which the session had before it was resumed.
     #[must_use]
     pub fn after(mut self, agents: &[AgentId]) -> Self {
         self.agents.after(agents);
@@ -86,7 +86,7 @@ impl Session {
         &self.shared
     }
 
-    /// Runs the session to its end. The last logged event is the result, unless the log cannot be written.
+    /// Runs the session to its end, and logs the result as the last event. The error is one of the log.
     pub async fn run(self, began: Instant) -> Result<RunEnd, SessionError> {
         let span = info_span!("session", id = %self.shared.conversation);
         Box::pin(self.run_to_its_end(began)).instrument(span).await
@@ -260,7 +260,7 @@ impl Session {
         }
     }
 
-    /// Begins a rewind, or its preview. Refused while an agent is working.
+    /// Begins a rewind, or its preview if there is no digest of a preview. Refused while an agent is working.
     fn begin_rewind(
         &mut self,
         target: RewindTarget,
@@ -326,7 +326,7 @@ impl Session {
         self.agents.runs_mut().request(&mut self.shared, run, request)
     }
 
-    /// Ends every run because of an error outside the conversations.
+    /// Ends every run because of an error of the session. Returns an error of the log, which no run can report.
     fn break_off(&mut self, error: SessionError) -> Result<(), SessionError> {
         match error {
             // Without a base snapshot, no change set can be taken.
@@ -355,7 +355,7 @@ impl Session {
     }
 }
 
-/// Converts a panic to an error, so that the session has a result.
+/// Converts a panic to an error.
 async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }

@@ -1,4 +1,4 @@
-//! A session: its agent runs, the tree that they form, the user's actions, pauses, rewinds, and the end.
+//! A session: its agents, the user's actions, pauses, rewinds, and the end.
 
 mod agents;
 mod finish;

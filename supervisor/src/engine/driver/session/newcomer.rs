@@ -1,5 +1,5 @@
-//! Start of a sub-agent in steps. Each takes the result of the one before, so that no agent begins beyond its session's
-//! limits, with more access than its parent's and its grant, or without a line in the log.
+//! Start of a sub-agent in steps, each with a type of its own. No sub-agent can begin beyond the session's limits, with
+//! more access than its parent's and its grant, or without a log entry.
 
 use agent::core::{Agent, NewAgent, Purpose, TreeLimits};
 use gate::Change;
@@ -19,16 +19,16 @@ pub(super) struct WantedAgent {
     agent: Box<NewAgent>,
 }
 
-/// A sub-agent within the limits of its session.
+/// A sub-agent within the session's limits, which may have to wait for a free slot.
 pub(super) struct Permitted(WantedAgent);
 
-/// A sub-agent that may start among those of its level.
+/// A sub-agent that has a slot among those of its level of the tree.
 pub(super) struct Placed(WantedAgent);
 
-/// A sub-agent with at most its parent's present access and its grant.
+/// A sub-agent whose access is limited to its parent's present access and its grant.
 pub(super) struct Bound(WantedAgent);
 
-/// A sub-agent with a run, not logged yet.
+/// A sub-agent with an agent run, not logged yet.
 pub(super) struct Opened {
     run: AgentRun,
     child: Box<Child>,
@@ -57,7 +57,7 @@ impl WantedAgent {
         Self { id, child: Box::new(child), agent }
     }
 
-    /// Checks the limits of the session. `started_this_turn` is the number of sub-agents started in this turn.
+    /// Checks the session's limits. `started_this_turn` is the number of sub-agents that were started in this turn.
     pub(super) fn permit(
         self,
         has_opener: bool,
@@ -91,7 +91,7 @@ impl WantedAgent {
 const NO_SUB_AGENTS: &str = "this session cannot start sub-agents";
 
 impl Permitted {
-    /// Lets the sub-agent start if its level has a free slot. Returns it unchanged otherwise.
+    /// Returns the sub-agent with a slot if one of `free` slots is left, and unchanged otherwise.
     pub(super) fn place(self, free: usize) -> Result<Placed, Self> {
         if free > 0 { Ok(Placed(self.0)) } else { Err(self) }
     }
@@ -113,7 +113,7 @@ impl Permitted {
         &mut self.0.child
     }
 
-    /// Withdraws access from an executor, as the user did from its plan.
+    /// Withdraws access from an executor of a plan, as the user did from the plan.
     pub(super) fn take_back(&mut self, change: &Change) {
         take_back(&mut self.0.agent, change);
     }
@@ -124,8 +124,7 @@ impl Placed {
         &self.0.child.parent
     }
 
-    /// Limits the access to what the parent may pass on, since the parent may have lost some while the sub-agent
-    /// waited.
+    /// Limits the access to the parent's present one and the grant. The parent may have lost access meanwhile.
     pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStartedAgent> {
         let Self(mut wanted) = self;
         // The user may have withdrawn the plan's access since the approval.
@@ -205,7 +204,7 @@ impl Opened {
 }
 
 impl Announced {
-    /// Starts the first worker. Returns the run, and the task as its first action.
+    /// Starts the first worker. Returns the run, and the task as the run's first input.
     pub(super) fn begin(self, shared: &mut Shared) -> Result<(AgentRun, Child, Op), SessionError> {
         let Self { mut run, child, task } = self;
         run.begin_below(shared)?;

@@ -1,4 +1,4 @@
-//! Planners that a person starts in addition to the first agent. They are its sub-agents, but outlast its turns.
+//! Planners that the user starts. They are sub-agents of the first agent, but continue when its turn ends.
 
 use agent::core::{NewAgent, Planning, Purpose};
 use gate::StandingRights;

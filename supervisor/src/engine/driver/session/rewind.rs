@@ -11,7 +11,7 @@ use super::super::rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles}
 use super::user_actions::AcceptedActions;
 use crate::journal::session::read_needed;
 
-/// Maximum number of files that the model gets to know. The log has them all.
+/// Maximum number of changed files that the text for the model names. The log has all of them.
 const MOST_TOLD: usize = 20;
 
 type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
@@ -45,8 +45,8 @@ impl OngoingRewind {
         }
     }
 
-    /// Begins to rewind `only` these files, all of them if it is empty. `digest` is the one of the preview that the
-    /// user confirmed; without a digest, this is the preview. `log` is the path of the session log.
+    /// Begins a rewind of the files `only` or, if that is empty, of all files. `digest` is the digest of the preview
+    /// that the user confirmed; `None` only makes a preview. `log` is the path of the session log.
     pub(super) fn begin(
         &mut self,
         rewinder: Rewinder,

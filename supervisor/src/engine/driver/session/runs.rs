@@ -16,7 +16,7 @@ use super::super::{AgentRun, SessionError, Shared, panicked};
 /// Agent runs of a session, at least one. The session's result is about the first run.
 pub(super) struct AgentRuns {
     runs: Vec<AgentRun>,
-    /// Index of the run that is polled first next time.
+    /// Index of the run that is polled first the next time.
     turn: usize,
 }
 
@@ -31,7 +31,7 @@ impl AgentRuns {
         self.runs.len() - 1
     }
 
-    /// Takes out the first run for which this is true.
+    /// Takes out the first run for which `is_wanted` returns true.
     pub(super) fn take_if(&mut self, is_wanted: impl FnMut(&AgentRun) -> bool) -> Option<AgentRun> {
         self.runs.iter().position(is_wanted).map(|at| self.runs.remove(at))
     }
@@ -73,8 +73,8 @@ impl AgentRuns {
         self.runs.iter().any(|run| !run.is_over() && run.agent().is_busy())
     }
 
-    /// Returns the next occurrence with the index of its run, polling the most recently served run last. Includes runs
-    /// that are over while effects are carried out for them, and the first run while the session `rewinds`. Cancel safe.
+    /// Returns the next occurrence and the index of its run, polling the most recently served run last. Runs that are
+    /// over are polled while effects are carried out for them, or the session `rewinds` the first one. Cancel safe.
     pub(super) async fn next(&mut self, rewinds: bool) -> (usize, Result<Occurrence, SessionError>) {
         let next = |(index, run)| -> BoxFuture<'_, _> { Box::pin(async move { (index, next(run).await) }) };
         let is_open = |(index, run): &(usize, &mut AgentRun)| {
@@ -121,7 +121,7 @@ impl AgentRuns {
         self.guarded(shared, at, |run, shared| run.take(shared, request))
     }
 
-    /// Does something with a run. A panic or an error that concerns only this run ends it alone.
+    /// Does something with one run. A panic, or an error that concerns only this run, ends the run and not the session.
     pub(super) fn guarded(
         &mut self,
         shared: &mut Shared,
@@ -137,7 +137,7 @@ impl AgentRuns {
         }
     }
 
-    /// Ends every run because of an error outside the conversations.
+    /// Ends every run because of an error of the session.
     pub(super) fn break_off(
         &mut self,
         shared: &mut Shared,
@@ -147,7 +147,7 @@ impl AgentRuns {
         open.try_for_each(|run| run.break_off(shared, error))
     }
 
-    /// Logs an event that concerns all agents equally, as one of the first agent.
+    /// Logs an event that concerns all agents equally. Its agent is the first one.
     pub(super) fn record(&mut self, shared: &mut Shared, kind: EventKind) -> Result<(), SessionError> {
         let Some(first) = self.runs.first_mut() else { return Ok(()) };
         first.record(shared, kind)

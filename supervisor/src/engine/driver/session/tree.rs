@@ -1,6 +1,5 @@
 //! Tree of a session's agents. An agent's core orders starts and ends
-//! ([`TreeOrder`](super::super::tree_order::TreeOrder)), which the session carries out between two inputs, while no
-//! agent is at work.
+//! ([`TreeOrder`](super::super::tree_order::TreeOrder)), which the session carries out between two inputs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,19 +21,19 @@ use super::newcomer::{NotStartedAgent, Opened, Permitted, Placed, WantedAgent};
 
 /// Creates the agent runs of sub-agents.
 pub trait OpensAgents: Send {
-    /// Returns a sub-agent that has not begun, with its own directories.
+    /// Returns a sub-agent with directories of its own. Its run has not begun.
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened>;
 
-    /// Returns the planning for a planner, whose executors have at most this access; `None` if no plans are made.
+    /// Returns the planning of a planner whose executors get at most the access `ceiling`; `None` without plans.
     fn planning(&self, ceiling: StandingRights) -> Option<Planning>;
 }
 
-/// Reason why a sub-agent cannot start, as a sentence for its parent's model.
+/// Reason why a sub-agent cannot start, as text for its parent's model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOpened {
-    /// The requested access can be given to no agent.
+    /// The session may give no agent the requested access.
     Denied(String),
-    /// Something is missing, or failed.
+    /// Something else is missing, or failed.
     Failed(String),
 }
 
@@ -55,26 +54,26 @@ pub(super) struct AgentTree {
     opener: Option<Box<dyn OpensAgents>>,
     limits: TreeLimits,
     living: BTreeMap<AgentId, Child>,
-    /// Sub-agents that wait for others of their level to end, in order.
+    /// Sub-agents that wait for a free slot at their level, in order.
     waiting: VecDeque<Permitted>,
     ending: FuturesUnordered<BoxFuture<'static, Closed>>,
-    /// Sub-agents whose worker is gone, until everything below them is gone too.
+    /// Sub-agents whose worker has ended. They stay here until everything below them has ended too.
     closed: Vec<Closed>,
     numbers: BTreeMap<AgentId, u32>,
 }
 
-/// A sub-agent as its parent knows it.
+/// Data about a sub-agent for its parent.
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) parent: AgentId,
     /// Call of the parent that asked for the sub-agent; `None` if the user did.
     pub(super) call: Option<CallId>,
-    /// Access that the parent does not have, as far as the user has not withdrawn it.
+    /// Access that the user approved beyond the parent's, as far as it has not been withdrawn.
     pub(super) grant: Grant,
     pub(super) began: Instant,
 }
 
-/// A sub-agent whose worker is gone, with no agent below it. Its parent can be informed.
+/// A sub-agent whose worker has ended, with no agent below it. Its parent can be informed.
 pub(super) struct FinishedAgent(Closed);
 
 pub(super) struct Closed {
@@ -107,7 +106,7 @@ impl AgentTree {
         }
     }
 
-    /// Reserves the numbers of the sub-agents of an earlier run.
+    /// Reserves the ids of sub-agents of the session before it was resumed.
     pub(super) fn after(&mut self, agents: &[AgentId]) {
         for agent in agents {
             let Some((parent, number)) = agent.as_str().rsplit_once('.') else { continue };
@@ -116,7 +115,7 @@ impl AgentTree {
         }
     }
 
-    /// Returns the next sub-agent whose worker is gone. Pends while none ends. Cancel safe.
+    /// Waits for the end of a sub-agent's worker, and returns the sub-agent. Pends while none is ending. Cancel safe.
     pub(super) async fn next(&mut self) -> Closed {
         match self.ending.next().await {
             Some(closed) => closed,
@@ -136,7 +135,7 @@ impl AgentTree {
         self.living.keys().any(|living| living.is_below(agent))
     }
 
-    /// Numbers a sub-agent for a call of this parent; without a call the user wants it.
+    /// Gives a sub-agent its id. `call` is the parent's call that asked for it; `None` if the user did.
     pub(super) fn number(
         &mut self,
         parent: AgentId,
@@ -190,7 +189,7 @@ impl AgentTree {
         self.living.contains_key(id)
     }
 
-    /// Returns the living sub-agents, from the top down.
+    /// Returns the living sub-agents, each after its parent.
     pub(super) fn living_from_above(&self) -> Vec<AgentId> {
         let by_level: BTreeSet<_> = self.living.keys().map(|id| (id.level(), id.clone())).collect();
         by_level.into_iter().map(|(_, id)| id).collect()
@@ -200,14 +199,14 @@ impl AgentTree {
         self.living.get(id)
     }
 
-    /// Returns the living sub-agent of this call, and forgets one that waits.
+    /// Returns the living sub-agent that this call started; drops it if it still waits for a slot.
     pub(super) fn end(&mut self, parent: &AgentId, call: CallId) -> Option<AgentId> {
         let is_of_call = |child: &Child| child.parent == *parent && child.call == Some(call);
         self.waiting.retain(|waiting| !is_of_call(waiting.child()));
         self.living.iter().find(|(_, child)| is_of_call(child)).map(|(id, _)| id.clone())
     }
 
-    /// Begins to end a sub-agent, and forgets those that wait below it. Returns the calls of the living ones below.
+    /// Begins to end a sub-agent, and drops those below it that wait. Returns the calls of the living ones below.
     pub(super) fn close(&mut self, run: AgentRun) -> Vec<CallId> {
         self.waiting.retain(|waiting| waiting.child().parent != *run.id());
         let below = self.living.values().filter(|child| child.parent == *run.id());
@@ -224,13 +223,12 @@ impl AgentTree {
         self.closed.push(closed);
     }
 
-    /// Returns sub-agents whose workers are gone and whose parents are not informed yet.
+    /// Returns sub-agents whose workers have ended and whose parents are not informed yet.
     pub(super) fn closed(&self) -> impl Iterator<Item = &AgentId> {
         self.closed.iter().map(|closed| closed.run.id())
     }
 
-    /// Returns a sub-agent that is gone with everything below it, unless `is_open` says that its changes are not known
-    /// yet.
+    /// Returns a sub-agent that has ended with all below it, unless `is_open`: its changed files are unknown.
     pub(super) fn next_finished(
         &mut self,
         mut is_open: impl FnMut(&AgentId) -> bool,
@@ -241,8 +239,7 @@ impl AgentTree {
         Some(FinishedAgent(self.closed.swap_remove(at)))
     }
 
-    /// Returns the number of free slots at the level of a sub-agent. Levels are counted separately, since an agent
-    /// waits for those below.
+    /// Returns the number of free slots at a sub-agent's level. Levels have their own slots, as parents keep theirs.
     fn free_places(&self, id: &AgentId) -> usize {
         let at_work =
             self.living.iter().filter(|(living, child)| living.level() == id.level() && child.call.is_some());

@@ -14,9 +14,9 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Actions of the user in their order, until the session's time limit.
 pub(super) struct UserActions {
-    /// `None` once the front end is gone or the session has closed the channel.
+    /// Channel of new actions; `None` once the front end is gone or the session has closed the channel.
     arriving: Option<mpsc::Receiver<UserAction>>,
-    /// Actions that arrived during a pause or a rewind, and are taken after it.
+    /// Actions that arrived during a pause or a rewind and are taken afterwards.
     delayed: VecDeque<UserAction>,
     /// Time at which the session ends at the latest; `None` if it has no limit or the limit has passed.
     deadline: Option<Instant>,
@@ -41,9 +41,8 @@ pub(super) enum AcceptedActions {
 pub(super) enum Woken {
     /// The session tries to write again by itself.
     Itself,
-    /// The user asked it to try again.
+    /// The user asked the session to try again.
     Asked,
-    /// The session ends.
     Ends,
 }
 

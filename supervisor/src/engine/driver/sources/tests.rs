@@ -9,7 +9,7 @@ fn call(number: u64) -> AgentCall {
     AgentCall { agent: AgentId::root(), call: CallId(number) }
 }
 
-/// Calls of the first agent: a command, or a tool that reported a change of `/p/f`.
+/// Calls of the first agent: a command, or a file tool that reported a change of `/p/f`.
 struct Play(Writers);
 
 impl Play {
@@ -150,7 +150,7 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Checks that the diffs of tools and the changes of snapshots together lead from the first text to the last.
+    /// Tests that the diffs of tools and the changes found by snapshots together lead from the first text to the last.
     #[test]
     fn tools_and_snapshots_report_every_step(texts in proptest::collection::vec(lines(), 2..6), by_tool in any::<u8>()) {
         let mut play = Play::new();

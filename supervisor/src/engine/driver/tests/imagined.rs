@@ -1,4 +1,4 @@
-//! A boundary whose workers are tasks of the test: they answer on command, or never, or end.
+//! A boundary for tests, whose workers are tasks without processes: they answer on command, or never, or end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,9 +29,9 @@ pub(super) enum Manner {
     /// Answers each call after some milliseconds.
     Answering,
     NeverReady,
-    /// Becomes ready and answers nothing.
+    /// Becomes ready, but answers no call.
     Silent,
-    /// Becomes ready, but too late for a start that was cancelled.
+    /// Becomes ready even if its start is cancelled.
     ReadyAnyway,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Imagined {
     pub(super) started: Mutex<HashMap<AgentId, u32>>,
     pub(super) alive: Arc<Mutex<i32>>,
     living: Arc<Mutex<Vec<(AgentId, Rights)>>>,
-    /// Workers that began with more access than a living one above, or with less than a living one below.
+    /// Workers that began with more access than a living worker of an agent above, or with less than one below.
     pub(super) wider: Arc<Mutex<Vec<String>>>,
     writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
-    /// Number of commands that began while one of another agent could still write.
+    /// Number of commands that began while a command of another agent could still write.
     pub(super) clashes: Arc<Mutex<usize>>,
 }
 
@@ -157,7 +157,7 @@ impl Boundary for Imagined {
     }
 }
 
-/// Returns the living workers above and below an agent whose access is inconsistent with the agent's.
+/// Returns a line for each living worker of an agent above with less access than `rights`, or below with more.
 fn unlike(living: &[(AgentId, Rights)], agent: &AgentId, rights: &Rights) -> Vec<String> {
     let is_unlike = |(other, theirs): &&(AgentId, Rights)| {
         agent.is_below(other) && !theirs.covers(rights) || other.is_below(agent) && !rights.covers(theirs)

@@ -1,4 +1,4 @@
-//! Three agents in one session, in random orders of events.
+//! Tests that three agents in one session get the same results in any order of events.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ async fn solo(agent: u32) -> Solo {
     Solo { requests: model.requests(), events: ended.of(&id(agent)) }
 }
 
-/// Runs a session of three agents, the third of which is interrupted at a random time.
+/// Runs a session of three agents, and interrupts the third one at a random time.
 async fn trio(seed: u64) -> ([Vec<String>; 3], Ended) {
     let mut dice = Dice::new(seed);
     let boundary = Imagined::new(Manner::Answering, dice.below(u64::MAX));
@@ -97,7 +97,7 @@ async fn agents_of_one_session_do_not_notice_each_other() {
     assert!(mixed > 900, "{mixed} mixed");
 }
 
-/// True if the agents' events alternate in the log more often than if one agent had followed the other.
+/// True if the log changes between the agents more often than it would if they ran one after another.
 fn is_mixed(ended: &Ended) -> bool {
     let changes = ended.events.windows(2).filter(|pair| pair[0].agent != pair[1].agent);
     changes.count() > 6

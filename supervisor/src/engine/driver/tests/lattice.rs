@@ -1,4 +1,4 @@
-//! Access in random trees of agents: at every step a sub-agent has at most its parent's access and its grant.
+//! Tests in random trees of agents that a sub-agent never has more access than its parent's and its grant.
 
 use gate::activity::Activity;
 use gate::judgement::{change, spawn};
@@ -12,7 +12,7 @@ use super::stage::Dice;
 
 const TREES: u64 = 10_000;
 
-/// Paths in the project, protected there, outside it, in the caches, and in the temp directory of the first agent.
+/// Paths in the project, protected there, outside the project, in the caches, and in the first agent's temp directory.
 const PLACES: [&str; 12] = [
     "/p",
     "/p/a",
@@ -127,7 +127,7 @@ impl Tree {
         if *level < 3 && self.dice.below(3) > 0 { self.start(waiting) } else { self.waiting.push(waiting) }
     }
 
-    /// Starts a sub-agent. Its parent may have lost access while it waited.
+    /// Starts a sub-agent that waited. Its parent may have lost access meanwhile.
     fn start(&mut self, waiting: Waiting) {
         let Waiting { parent, rights, grant } = waiting;
         let Member { standing: above, level, lives, .. } = &self.members[parent];
@@ -232,7 +232,7 @@ impl Tree {
         }
     }
 
-    /// Fails if a member has the shared caches without a parent that has them, or with a network that the parent lacks.
+    /// Fails if a member has the shared caches but its parent does not, or has a network that its parent does not have.
     fn check_caches(seed: u64, member: &Member, parent: &Member) {
         let of = |member: &Member| {
             let rights = &member.standing.rights;

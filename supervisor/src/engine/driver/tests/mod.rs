@@ -1,4 +1,4 @@
-//! Sessions over an imaginary boundary: without processes, in virtual time, and in any order of events.
+//! Tests of sessions without processes, in virtual time and in any order of events.
 
 mod imagined;
 mod interleavings;

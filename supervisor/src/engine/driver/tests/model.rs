@@ -1,4 +1,4 @@
-//! A model with scripted replies, which arrive in pieces.
+//! A model for tests, with scripted replies that arrive in pieces.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -15,16 +15,15 @@ use tokio::time::sleep;
 
 use super::stage::Dice;
 
-/// Encodes requests as they would be sent, but sends none.
+/// Client that encodes requests, and sends none.
 static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(AnthropicConfig::new(None)).unwrap());
 
-/// One reply: a text, and the calls that it makes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reply {
     pub(super) text: String,
     pub(super) reads: Vec<String>,
     pub(super) commands: Vec<String>,
-    /// Arguments of the calls that start sub-agents.
+    /// Arguments of a call for each sub-agent to start.
     pub(super) spawns: Vec<Value>,
 }
 
@@ -39,7 +38,7 @@ impl Scripted {
         Arc::new(Self { replies, dice: Mutex::new(Dice::new(seed)), requests: Mutex::default() })
     }
 
-    /// Returns the requests so far, each encoded as it would be sent.
+    /// Returns the encoded requests so far.
     pub(super) fn requests(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         requests

@@ -1,4 +1,4 @@
-//! A disk that is full for a while, at each event of a session.
+//! Tests of a disk that is full for a while, at each event of a session: nothing is lost or repeated.
 
 use agent::core::EndReason;
 use ipc::id::{AgentId, EventId};
@@ -55,7 +55,7 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
     assert_eq!(of_type(&whole, "model_requested"), 3);
 }
 
-/// Runs a session in which the user runs a command, whose start is on the disk before it begins.
+/// Runs a session in which the user runs a command.
 async fn with_a_command(stage: Stage, pauses: bool) -> Ended {
     stage.act(None, UserActionKind::Agent(AgentAction::RunCommand { command: "make".to_owned() })).await;
     if pauses {

@@ -1,4 +1,4 @@
-//! A worker that is renewed: its open calls end, and the next worker serves calls that arrive meanwhile.
+//! Tests of a worker that is renewed: its open calls end, and the next worker serves calls that arrive meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn read() -> Work {
     Work::Run(ToolCall::ReadFile(ReadFile { path: "a.txt".into(), offset: None, limit: None, inside: false }))
 }
 
-/// Returns the events until the worker is quiet: starts, outcomes and ends.
+/// Returns the worker's starts, outcomes and ends until it reports nothing more.
 async fn told(worker: &mut SessionWorker) -> Vec<String> {
     told_within(worker, Duration::from_secs(1)).await
 }
@@ -77,7 +77,7 @@ async fn one_that_is_on_its_way_is_renewed_before_it_serves() {
     assert_eq!(told(&mut worker).await, ["started 1", "1 ended", "started 2", "2 answered 1"]);
 }
 
-/// Checks that calls wait for a renewal no longer than for a call.
+/// Tests that the renewal of a silent worker waits for the call's time limit and no longer.
 #[tokio::test(start_paused = true)]
 async fn one_that_says_nothing_is_renewed_when_its_time_is_over() {
     let mut worker = worker(Manner::Silent);

@@ -125,7 +125,7 @@ pub(super) fn run_under(
     )
 }
 
-/// Returns an agent run in an existing project.
+/// Returns an agent run in this project directory.
 pub(super) fn run_in(
     project: &std::path::Path,
     boundary: &Arc<Imagined>,
@@ -184,7 +184,7 @@ pub(super) struct Ended {
 }
 
 impl Stage {
-    /// Starts a session with these agents.
+    /// Starts a session with these agents at the top level.
     pub(super) fn open(runs: Vec<AgentRun>, deadline: Option<Duration>) -> Self {
         let mut runs = runs.into_iter();
         let first = runs.next().unwrap();
@@ -192,20 +192,19 @@ impl Stage {
         Self::begin(|shared, inbox| runs.fold(Session::new(shared, first, inbox, deadline), Session::with))
     }
 
-    /// Starts a session on a disk that is full at this event for three attempts.
+    /// Starts a session whose disk is full for three attempts to write this event.
     pub(super) fn open_full(first: AgentRun, at: EventId) -> Self {
         let log = |log: SessionLog| log.holding_lines().full_at(at, 3);
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
     }
 
-    /// Starts a session on a disk that is full for this many attempts to sync the log.
+    /// Starts a session whose disk is full for the first `calls` attempts to sync the log.
     pub(super) fn open_unsynced(first: AgentRun, calls: u64) -> Self {
         let log = |log: SessionLog| log.holding_lines().unsynced_for(calls);
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
     }
 
-    /// Waits until the session is paused, and then for half of its retry interval. Returns the number of events in the
-    /// file.
+    /// Waits until the session is paused, and half a retry interval. Returns the number of events in the log file.
     pub(super) async fn paused(&self) -> usize {
         let mut events = self.events.lock().await;
         let (inbox, logged) = &mut *events;
@@ -290,8 +289,7 @@ impl Stage {
 }
 
 impl Ended {
-    /// Returns the events of an agent except the session's result, without times, sorted because parallel work ends in
-    /// any order.
+    /// Returns an agent's events without the session's result and times, sorted as parallel work ends in any order.
     pub(super) fn of(&self, agent: &AgentId) -> Vec<String> {
         let events = self.events.iter().filter(|event| event.agent == *agent);
         let kinds = events.map(|event| serde_json::to_value(&event.kind).unwrap());

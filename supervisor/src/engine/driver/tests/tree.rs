@@ -1,4 +1,4 @@
-//! Sub-agents over the imaginary boundary, in virtual time and in random orders of events.
+//! Tests of sub-agents without processes, in virtual time and in random orders of events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};

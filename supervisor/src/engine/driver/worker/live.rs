@@ -1,4 +1,4 @@
-//! The present worker of an agent, as published within the supervisor for the user.
+//! The present worker of an agent, as published within the supervisor for sessions' sockets and the user's shells.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::machine::SessionWorker;
 
-/// An agent's present worker and its confinement, which suffice to start a process with the same confinement.
+/// Present worker of an agent, with what is needed to start a process in the same confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
     pub session: ConversationId,
@@ -20,14 +20,13 @@ pub struct Live {
     pub generation: Generation,
     pub pid: u32,
     pub tier: Tier,
-    /// Handling of calls beyond the access.
+    /// Mode that decides about calls beyond the access.
     pub mode: ApprovalMode,
     /// True if no flag of the user widens the worker's access.
     pub is_fixed: bool,
-    /// Private caches, which the description of the worker's access names. The summary omits defaults, which bincode
-    /// cannot decode.
+    /// Private cache directory, which the summary of the access omits. (Bincode cannot decode omitted fields.)
     pub caches: Option<WirePath>,
-    /// Digest of the ruleset, as in the log.
+    /// Digest of the worker's access and rules, as logged.
     pub ruleset_digest: String,
     /// Confinement, without environment variables.
     pub confinement: Confinement,

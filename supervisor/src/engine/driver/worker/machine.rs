@@ -1,4 +1,4 @@
-//! An agent's worker through its generations: started, fed with calls, and replaced when it dies.
+//! An agent's worker through all its generations: it is started, gets calls, and is replaced when it dies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::patience::Patience;
 
 type StartOutcome = Result<StartedWorker, StartError>;
 
-/// An agent's worker, whichever generation is alive.
+/// The worker of an agent, in its present generation.
 pub struct SessionWorker {
     boundary: Arc<dyn Boundary>,
     agent: AgentId,
@@ -27,44 +27,43 @@ pub struct SessionWorker {
     generation: Generation,
     state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
-    /// Confinement of the worker that replaces the present one as soon as that is gone.
+    /// Confinement of the next worker, which starts as soon as the present one is gone; an error if there will be none.
     replacement: Option<Result<WatchedConfinement, StartError>>,
     renewal: Renewal,
     /// True while a worker below this agent is being ended because of withdrawn access.
     waits_for_subtree: bool,
     not_enforced: Vec<String>,
-    /// Reason why the latest worker's tier is not the full one, if the best was requested.
+    /// Reason why the latest worker does not run on the full tier, although the best tier was requested.
     no_full_tier: Option<String>,
 }
 
-/// Replacement of a worker by one with the same access.
+/// State of a replacement by a worker with the same access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renewal {
     No,
-    /// Due as soon as the worker has no open call.
+    /// The worker is replaced as soon as it has no open call.
     Wanted,
     Ending,
 }
 
 enum WorkerState {
-    /// No worker; the next call starts one.
+    /// No worker runs. The next call starts one.
     None,
-    /// No worker, with the reason; only a replacement starts one.
+    /// No worker runs, for this reason. Only a replacement starts one.
     Closed(String),
-    /// A worker is starting.
     Starting {
         starting: BoxFuture<'static, StartOutcome>,
         cancel: Option<oneshot::Sender<()>>,
         replaces: bool,
     },
-    /// A worker serves. One that was not announced is being ended.
+    /// A worker serves calls. If its start was not reported (`announced` is false), it is being ended.
     Serving { worker: StartedWorker, announced: bool, patience: Box<Patience> },
 }
 
 pub enum WorkerUpdate {
     /// The next generation is ready, and the waiting calls have been sent.
     Started,
-    /// The next generation did not start, and these calls cannot be served.
+    /// No worker started, so that these calls cannot be served.
     NotStarted(StartError, Vec<CallId>),
     /// No worker may be started for this reason, so that these calls cannot be served.
     Closed {
@@ -78,7 +77,7 @@ pub enum WorkerUpdate {
 }
 
 impl SessionWorker {
-    /// Creates the worker, which starts with its first call.
+    /// Creates the state before the first call, which starts the worker.
     pub fn new(boundary: Arc<dyn Boundary>, agent: AgentId, confinement: WatchedConfinement) -> Self {
         Self {
             boundary,
@@ -106,7 +105,7 @@ impl SessionWorker {
         matches!(&self.replacement, Some(Ok(next)) if rights(next) != rights(&self.confinement))
     }
 
-    /// Returns the confinement of the next generation: the present one, unless the worker is being replaced.
+    /// Returns the next generation's confinement, which is not the present one while a worker is being replaced.
     pub fn confinement(&self) -> &Confinement {
         self.watched().get()
     }
@@ -118,7 +117,7 @@ impl SessionWorker {
         }
     }
 
-    /// Returns the latest generation; 0 before the first.
+    /// Returns the latest generation; 0 before the first start.
     pub fn generation(&self) -> Generation {
         self.generation
     }
@@ -140,7 +139,7 @@ impl SessionWorker {
         self.replacement.is_some()
     }
 
-    /// True if the next worker has to wait for workers below the agent, or for other processes of the old one.
+    /// True if a replacement has to wait: for workers below the agent or, if `others_end`, for other processes.
     pub(in crate::engine::driver) fn is_held_back(&self, others_end: bool) -> bool {
         self.is_being_replaced() && (others_end || self.waits_for_subtree)
     }
@@ -157,18 +156,18 @@ impl SessionWorker {
         self.no_full_tier.as_deref()
     }
 
-    /// Returns the boundary, for workers in addition to this one.
+    /// Returns the boundary, which also starts workers beside this one.
     pub fn boundary(&self) -> Arc<dyn Boundary> {
         Arc::clone(&self.boundary)
     }
 
-    /// Reserves a generation for a worker in addition to this one, unique within the agent.
+    /// Returns a generation for a worker beside this one. It is unique within the agent.
     pub fn reserve_generation(&mut self) -> Generation {
         self.generation = self.generation.next();
         self.generation
     }
 
-    /// Sends a call, as soon as there is a worker that is not being replaced.
+    /// Sends a call, now or once there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &mut self.state {
             WorkerState::Serving { worker, patience, .. }
@@ -182,7 +181,7 @@ impl SessionWorker {
         self.start();
     }
 
-    /// Ends the worker with everything below it, then starts one with this confinement; an error leaves none.
+    /// Ends the worker with everything below it, then starts one with this confinement, or none if it is an error.
     ///
     /// Calls wait meanwhile. [`SessionWorker::next`] reports the end and the start.
     pub fn replace(&mut self, confinement: Result<WatchedConfinement, StartError>) {
@@ -198,8 +197,8 @@ impl SessionWorker {
         }
     }
 
-    /// Replaces the worker by one with the same access, after open calls. Its caches get what levels with more access
-    /// have added.
+    /// Replaces the worker by one with the same access once its open calls are over. The new worker's caches get what
+    /// was added to the caches of levels with more access.
     pub fn renew(&mut self) {
         let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
         if lives && self.replacement.is_none() {
@@ -207,8 +206,7 @@ impl SessionWorker {
         }
     }
 
-    /// Sets whether the user is asked about hosts beyond the list. If that changes, a worker that has a list is
-    /// renewed.
+    /// Sets whether the user is asked about other hosts. After a change, a worker with a list of hosts is renewed.
     pub(in crate::engine::driver) fn ask_hosts(&mut self, asks: bool) {
         if std::mem::replace(&mut self.asks_hosts, asks) != asks
             && self.confinement.get().rights.net.hosts().is_some()
@@ -368,7 +366,7 @@ impl SessionWorker {
         announced.then_some(WorkerUpdate::Event { generation, event })
     }
 
-    /// Fails closed: work that needs a new confinement never runs under another one.
+    /// Closes the worker after an error, so that waiting calls fail and never run in an outdated confinement.
     fn close(&mut self, error: StartError) -> WorkerUpdate {
         self.state = WorkerState::Closed(format!("no worker could be started: {error}"));
         WorkerUpdate::NotStarted(error, self.take_waiting())
@@ -378,14 +376,13 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
-    /// Begins to end the worker and everything below it, without a replacement. A worker that is starting is ended too.
+    /// Begins to end the worker and everything below it, also during its start. No worker replaces it.
     pub fn abandon(&mut self) {
         self.waiting.clear();
         self.replace(Err(StartError::Cancelled));
     }
 
-    /// Ends the worker and everything below it, and waits for that. Returns the last events of a worker that was
-    /// announced.
+    /// Ends the worker and everything below it, and waits for that. Returns its last events, if its start was reported.
     pub async fn end(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.abandon();
         let mut last = Vec::new();
@@ -410,8 +407,8 @@ const GONE: WorkerEvent =
 /// State of a call when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
-    /// No worker had the call: no outcome follows.
+    /// No worker had the call, so that no outcome follows.
     BeforeItWasSent,
-    /// The worker has the call: its outcome follows.
+    /// The worker has the call, and its outcome follows.
     OutcomeFollows,
 }

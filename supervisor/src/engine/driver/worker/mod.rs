@@ -1,4 +1,4 @@
-//! An agent's worker: its process, its generations, the calls that wait for it, and its published entry.
+//! An agent's worker: its process in all generations, calls that wait for it, and its published state.
 
 mod live;
 mod machine;

@@ -1,7 +1,7 @@
-//! Time limit of a worker for its open calls: a silent worker counts as hung or compromised and is ended.
+//! Time limit of a worker for its open calls. A worker that exceeds it counts as hung or compromised and is ended.
 //!
-//! Calls may wait in the worker for earlier ones. So one of the open calls has to end within the longest of their
-//! times, counted from the last end of a call.
+//! Calls may wait in the worker for earlier calls. So one of the open calls has to end within the longest of their
+//! limits, counted from the last end of a call.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use ipc::rights::Limits;
 use ipc::tool::ToolCall;
 use tokio::time::{Instant, sleep_until};
 
-/// Time limit for a call of a file tool, and for a command in addition to its own time, at which its worker ends it.
+/// Time limit for a call of a file tool. A command, which its worker ends at its own time limit, gets this in addition.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Open calls of a worker, and their time limits.
@@ -49,12 +49,12 @@ impl Patience {
         self.given_up = true;
     }
 
-    /// True if the worker is being ended because it was silent.
+    /// True if the worker is being ended because it exceeded the limit.
     pub(super) const fn is_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// Waits until the time is over; pends while no call is open. Cancel safe.
+    /// Waits until the limit is exceeded; pends while no call is open. Cancel safe.
     pub(super) async fn is_over(&self) {
         match self.open.values().max() {
             Some(longest) if !self.given_up => sleep_until(self.since + *longest).await,

@@ -1,4 +1,4 @@
-//! An agent that is restored from a log.
+//! Tests that an agent restored from a log has the state of the agent that wrote the log.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Only a part of a large log is kept, and a resumed session misses nothing.
+//! Tests that a session resumed from a large log misses nothing, although only a part of the log is read.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::journal::session::{Needed, Reopened, SessionLog, Sizes, closing, left
 
 const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\n### 2. Write three\n";
 
-/// A step of a session. Numbers select among existing items.
+/// A step of a generated session. Numbers select among existing items.
 #[derive(Clone, Debug)]
 enum Step {
     Say,
@@ -63,7 +63,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A session and its log.
+/// A generated session and its log.
 struct Play {
     _state: tempfile::TempDir,
     log: SessionLog,
@@ -71,7 +71,7 @@ struct Play {
     /// Calls without an end event.
     calls: Vec<(String, u64)>,
     number: u64,
-    /// Living agents: the first, two below it, and one below the last of them.
+    /// Ids of the living agents: the first, two below it, and one below the second of these.
     agents: [Option<String>; 4],
 }
 
@@ -290,7 +290,7 @@ const fn is_message(kind: &EventKind) -> bool {
     matches!(kind, EventKind::UserMessage { .. })
 }
 
-/// Returns everything that is derived from the events, without the texts of the conversation.
+/// Returns everything that a resumed session derives from the events, without the texts of the conversation.
 fn made_of(events: &[SessionEvent]) -> String {
     let standing = standing(events);
     let messages: Vec<_> =
