@@ -139,7 +139,10 @@ fn look_at(setup: &BenchSetup, files: &Path) -> Result<(Duration, Vec<Duration>)
         number += 1;
         fs::write(files.join("0/0.rs"), number.to_string())?;
         timed(|| {
-            runtime.block_on(rewinder.snapshot(At::Messages(vec![EventId(number)]))).map(drop).map_err(Into::into)
+            runtime
+                .block_on(rewinder.snapshot(At::Messages(vec![EventId(number)])))
+                .map(drop)
+                .map_err(Into::into)
         })
     };
     let first = look()?;
