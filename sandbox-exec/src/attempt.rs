@@ -26,12 +26,12 @@ use crate::descendants;
 use crate::platform::{Platform, SCOPES};
 use crate::system::forbidden;
 
-/// File for the attempt to write: its owner may write it, no rule makes it writable, and the attempt leaves no trace.
+/// File that the attempt opens for writing: the user may write it, no rule makes it writable, and nothing is written.
 const WITNESS: &str = "/proc/self/comm";
 
 const MARKED: &CStr = c"/proc/self/comm";
 
-/// New file in the full tier's own `/dev`, whose creation only the read-only mount denies, also to root.
+/// Path of a file to create in the full tier's own `/dev`. Only the read-only mount denies that, also to root.
 const IN_TREE: &str = "/dev/.witness";
 
 /// Address that no machine has (RFC 5737), so that the attempt reveals nothing to anybody.
@@ -47,13 +47,13 @@ pub struct Attempts<'a> {
 pub enum Surroundings<'a> {
     Floor {
         broker: pid_t,
-        /// Datagram socket that was created before the mediator had to; `None` if the attempt may create one itself.
+        /// Datagram socket from before the filter, with which only the mediator creates any; `None` if none is needed.
         datagrams: Option<BorrowedFd<'a>>,
     },
     Full {
-        /// Pid of the stub, which stays in the host's pid namespace.
+        /// Pid of the stub, the `sandbox-exec` process that stays in the host's pid namespace.
         stub: pid_t,
-        /// `/dev`, opened on a mount that is still writable. Files can be created in it until Landlock denies that.
+        /// `/dev`, opened on a mount that is still writable: until Landlock denies it, files can be created there.
         witness: BorrowedFd<'a>,
     },
 }
@@ -84,7 +84,7 @@ enum Act<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// Returns the acts that seccomp, or the broker behind it, denies in any confinement.
+    /// Returns the acts that are denied without Landlock: by seccomp, or by the broker that mediates calls.
     pub fn of_calls(net: &Network, tier: Tier, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut acts = vec![];
         if let (Surroundings::Floor { datagrams, .. }, true) = (surroundings, platform.seccomp()) {
@@ -112,8 +112,8 @@ impl<'a> Attempts<'a> {
         Self { acts, untried: vec![] }
     }
 
-    /// Returns the acts that Landlock's rules and the namespaces deny. Each act against Landlock is done once as the
-    /// control, and left out if it fails.
+    /// Returns the acts that Landlock's rules and the namespaces deny. Before Landlock is in force, each act that it
+    /// must deny is done once, as the control; an act that fails then is left out.
     pub fn of_rules(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
@@ -134,7 +134,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Adds the acts of the full tier. A file is created once as the control; the stub has read the hidden file before.
+    /// Adds the acts of the full tier. As the control, a file is created before Landlock is in force. The hidden file
+    /// needs no control: the stub, which is outside of the namespaces, has read it.
     fn full(&mut self, plan: &'a Plan, platform: Platform, stub: pid_t, witness: BorrowedFd<'a>) {
         let create = Act::CreateIn(witness);
         match create.run() {
@@ -196,7 +197,7 @@ impl Act<'_> {
         }
     }
 
-    /// True if this error number means that the layer denied the act.
+    /// True if this error number shows that the layer under test denied the act.
     fn is_denied_by(self, errno: c_int) -> bool {
         match self {
             Self::CreateInTree => errno == libc::EROFS,
@@ -232,7 +233,7 @@ pub(crate) fn datagrams() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
 }
 
-/// Connects a datagram socket to [`ELSEWHERE`], without `bind`, which would be mediated as well.
+/// Connects a datagram socket to [`ELSEWHERE`]. Does not call `bind` before, since that call would be mediated, too.
 fn connect_elsewhere(datagrams: BorrowedFd<'_>) -> io::Result<()> {
     UdpSocket::from(datagrams.try_clone_to_owned()?).connect(ELSEWHERE)
 }

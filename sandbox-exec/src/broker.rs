@@ -58,8 +58,8 @@ impl Broker {
         Self { opened, group, ..self }
     }
 
-    /// Waits for the end of the program, ends its descendants, and returns the program's exit status. A signal that
-    /// ends the broker gives 128 + its number. Fails if the program was not started.
+    /// Waits for the end of the program, ends its descendants, and returns the program's exit status. If a signal ends
+    /// the broker, the status is 128 + the signal's number. Fails if the program was not started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
         if let Err(failure) = self.begin(reports) {
@@ -92,7 +92,7 @@ impl Broker {
         descendants::end_all(self.bound, self.program.as_raw(), |_, _| {});
     }
 
-    /// Waits until the child executes the program, and closes the program's pipes here.
+    /// Waits until the child executes the program, and then closes the broker's copies of the program's pipes.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
         let started = self.progress.started()?;
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
@@ -135,8 +135,7 @@ impl Progress {
         Self(reports)
     }
 
-    /// Waits until the child closes the pipe of reports, by `exec` or its end. Returns the last report; fails without
-    /// one.
+    /// Waits until the child closes the pipe of reports (by `exec` or its end). Returns the last report, else fails.
     pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
         self.wait_for_progress()?;
@@ -153,7 +152,7 @@ impl Progress {
         }
     }
 
-    /// Waits until the child reports or ends. Fails at SIGTERM or SIGHUP.
+    /// Waits until the child reports or ends. Fails if this process gets SIGTERM or SIGHUP.
     fn wait_for_progress(&self) -> Result<(), Failure> {
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
@@ -170,7 +169,7 @@ impl Progress {
     }
 }
 
-/// Returns the reporter of denied calls. Without `reports` it drops them, and `listeners` is not called.
+/// Returns the reporter of denied calls. Without `reports` it drops all denials, and `listeners` is not called.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,
@@ -188,7 +187,7 @@ pub(crate) fn retire() -> io::Result<()> {
     system::make_undumpable()
 }
 
-/// Replaces standard input and output, and standard error if `reported`, by `/dev/null`.
+/// Replaces standard input and output by `/dev/null`; also standard error if `reported`.
 pub(crate) fn let_go_of_pipes(reported: bool) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;

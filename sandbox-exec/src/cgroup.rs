@@ -1,11 +1,12 @@
-//! Control group of a program, if groups of version 2 are delegated (`cgroups(7)`). Descendants stay in it, so those
-//! that outlive supervisor *and* broker can be found.
+//! Control group of a program, on machines where control groups (`cgroups(7)`, version 2) are delegated to the user.
+//! Descendants of the program stay in the group, so those that outlive supervisor *and* broker can be found.
 //!
-//! The program is cloned into the group (`CLONE_INTO_CGROUP`, Linux 5.7), since moving takes milliseconds. The broker
-//! removes the group, or else the next start in the same place (`cgroup.kill`, Linux 5.14). The group's name identifies
-//! the broker, and so tells if it has ended. A lock would not: any process that can read could take it.
+//! The program is cloned into the group (`CLONE_INTO_CGROUP`, Linux 5.7), since moving it there takes milliseconds. The
+//! broker removes the group at its end. If it was killed, the next start below the same parent group does
+//! (`cgroup.kill`, Linux 5.14), since the group's name identifies the broker. A lock held by the broker would not
+//! serve: any process that can read the file could take it.
 //!
-//! In the full tier a pid namespace ends the descendants, and a group only bounds resources.
+//! In the full tier a pid namespace ends the descendants, and the control group only bounds resources.
 
 mod bounds;
 
@@ -24,17 +25,17 @@ use crate::privilege;
 
 const PREFIX: &str = "bailiwick-";
 
-/// Time in milliseconds to wait for killed processes, renewed whenever one ends.
+/// Maximum time in milliseconds to wait for the next end of a killed process.
 const PATIENCE: u16 = 2000;
 
-/// Usual mount points of version 2 (`file-hierarchy(7)` of systemd). They are tried first, since reading the list of
-/// mounts costs as much as a fork.
+/// Usual mount points of control groups of version 2 (`file-hierarchy(7)` of systemd). They are tried first, since
+/// reading the list of mounts costs as much as a fork.
 const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// Mode bits of a directory in which any user may create files.
+/// Write bits of a directory's mode. If none is set, only capabilities let a process create files there.
 const WRITABLE: u32 = 0o222;
 
-/// Inode number of the root of a hierarchy of groups.
+/// Inode number of the root of a control group hierarchy.
 const ROOT: u64 = 1;
 
 #[derive(Debug)]
@@ -51,8 +52,8 @@ struct Place {
 }
 
 impl Cgroup {
-    /// Creates a group with the bounds `wanted` as far as possible. `None` if none can be created, or a program of the
-    /// full tier needs or gets no bounds.
+    /// Creates a control group with as many of the bounds `wanted` as possible. `None` if none can be created. `None`
+    /// also in the full tier if no bound is wanted or none can be set: the group has no other use there.
     ///
     /// The group is created without capabilities, since it is removed without them, too.
     pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
@@ -78,7 +79,7 @@ impl Cgroup {
         }
     }
 
-    /// Kills the processes in sibling groups of dead brokers, and removes these groups.
+    /// Kills the processes in control groups that other brokers left behind when they ended, and removes these groups.
     pub(crate) fn end_left(&self) {
         for entry in
             self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
@@ -102,8 +103,8 @@ impl AsFd for Cgroup {
 }
 
 impl Place {
-    /// Finds a group in which groups can be created without capabilities: the parent of this process's group if it is
-    /// delegated, else this process's group. `None` if neither is writable.
+    /// Finds a control group in which new ones can be created without capabilities: the parent of this process's group
+    /// if that parent is delegated, else this process's group. `None` if neither is writable.
     fn find() -> Option<Self> {
         let is_root = |path: &PathBuf| fs::metadata(path).is_ok_and(|group| group.ino() == ROOT);
         let own = own_group().filter(|own| !is_root(own))?;
@@ -122,7 +123,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Identity of a broker, unique until a reboot.
+/// Identity of a broker, unique until a reboot. The name of its control group has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct BrokerCgroup {
     namespace: u64,
@@ -170,7 +171,7 @@ fn start(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Kills every process in a group and removes it, unless some process does not end.
+/// Kills every process in a control group and removes the group. The group stays if a process does not end.
 fn end(group: &Path) {
     // Usually the last process has been reaped by now.
     if fs::remove_dir(group).is_err() && fs::write(group.join("cgroup.kill"), "1").is_ok() {
@@ -179,7 +180,7 @@ fn end(group: &Path) {
     }
 }
 
-/// Waits until a group has no process (`cgroup.events`). Fails if nothing changes for [`PATIENCE`].
+/// Waits until a control group has no process (`cgroup.events`). Fails if nothing changes for [`PATIENCE`].
 fn wait_until_empty(group: &Path) -> io::Result<()> {
     let path = group.join("cgroup.events");
     loop {
@@ -210,19 +211,19 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads a file in large pieces: the kernel generates the content for each read.
+/// Reads a generated file in large pieces: the kernel generates the content anew for each read.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Returns the path in the line `0::PATH` of `/proc/self/cgroup` (`cgroups(7)`).
+/// Returns the control group of version 2, the path in the line `0::PATH` of `/proc/self/cgroup` (`cgroups(7)`).
 fn group(groups: &str) -> Option<&str> {
     groups.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-/// Returns the directory of a group on a mount of the hierarchy (`proc_pid_mountinfo(5)`).
+/// Returns the directory of a control group, found in the list of mounts (`proc_pid_mountinfo(5)`).
 fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -234,7 +235,7 @@ fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns a group's directory on a mount of the part of the hierarchy below `root`.
+/// Returns a control group's directory below the mount point `point`, at which the groups below `root` are mounted.
 fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
     let plain = !group.contains('\\');
     let beneath = Path::new(group).strip_prefix(root).ok()?;

@@ -1,11 +1,11 @@
-//! Compilation of access to Landlock rules, as plain data without effects on the kernel.
+//! Compilation of rights to Landlock rules. The rules are plain data; the kernel is not asked for anything.
 //!
 //! Landlock has no deny rules: a rule allows a whole tree, and rules add up. So a hidden file in a read root is *left
-//! out*: the directories above it can only be listed, and everything else in them gets full rules. Later names in such
-//! a directory are unreadable, too.
+//! out*: the directories above it can only be listed, and everything else in them gets full rules. Files that are
+//! created in such a directory later are unreadable, too.
 //!
-//! * A symbolic link gets no rule, which would be its target's.
-//! * A hard link to a hidden file gets no rule: a rule is the inode's.
+//! * A symbolic link gets no rule, since the rule would be for the link's target.
+//! * A hard link to a hidden file gets no rule, since the rule would be for the inode and so for the hidden file.
 //! * Of `/dev`, five devices are allowed; terminals and shared memory only if they are the program's own or the
 //!   container's (`private`).
 //! * `/proc`, `/sys` and roots that contain them are never writable.
@@ -28,7 +28,7 @@ use crate::tree::{Kind, Tree};
 /// Devices that every program may read and write.
 pub const DEVICES: [&str; 5] = ipc::confinement::HARMLESS_DEVICES;
 
-/// Shared memory, message queues and terminals in the full tier's own `/dev`.
+/// Full tier's own shared memory, message queues and terminals in `/dev`, with the access to each.
 const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/shm", Access::ALL),
     ("/dev/mqueue", Access::ALL),
@@ -36,7 +36,7 @@ const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/tty", Access::DEVICE),
 ];
 
-/// Maximum number of rules of a program. Each takes a descriptor for a moment, and kernel memory.
+/// Maximum number of rules of a program. Each rule takes kernel memory, and a descriptor while it is added.
 pub const MAX_RULES: usize = 20_000;
 
 /// Directories that no write root may be or contain.
@@ -51,7 +51,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the plan of a nested domain. Hidden paths need no rules, since the outer domain denies them.
+    /// Returns the plan of a domain inside the worker's, which already denies hidden paths: these need no rules here.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Devices that a domain nested in another one allows.
+/// Devices that an inner domain allows. The domain around it may allow fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
     Harmless,
@@ -103,8 +103,8 @@ pub enum CompileError {
 
 /// Compiles rights to a plan of rules for a file system.
 ///
-/// The directory `own` is fully allowed, also in a hidden one, if a write root is or contains it. Files in `moved`,
-/// which were hidden when the session began, get no rule around a hidden path.
+/// The directory `own` is fully allowed if a write root is or contains it, even in a hidden directory. The files
+/// `moved` were hidden when the session began; they stay unreadable in directories that contain a hidden path.
 ///
 /// Fails for a path that is not canonical, a write root that is or contains a system directory, a root that is hidden
 /// or cannot be looked up, and more than [`MAX_RULES`] rules.
@@ -149,8 +149,7 @@ fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 
-/// Fails for `/proc` and `/sys` with all paths beneath, for `/dev` itself, and for directories that contain one of
-/// them.
+/// Fails for `/proc`, `/sys` and paths beneath, for `/dev` itself, and for directories that contain one of them.
 fn check_writable(root: &WirePath) -> Result<(), CompileError> {
     let path = root.as_path();
     let holds = NEVER_WRITABLE.iter().any(|system| Path::new(system).starts_with(path));

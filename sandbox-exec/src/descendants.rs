@@ -1,8 +1,9 @@
 //! End of every descendant of this process.
 //!
-//! A subreaper inherits its orphaned descendants: once `waitpid` returns `ECHILD`, none is left. [`Bound::Domain`]
-//! kills with `kill(-1)`, which the caller's Landlock domain bounds; the kernel takes a lock against `fork`, so that
-//! none escapes. Without signal scopes (below ABI 6), [`Bound::Children`] kills the direct children, round after round.
+//! A subreaper becomes the parent of its orphaned descendants. So no descendant is left once `waitpid` returns
+//! `ECHILD`. [`Bound::Domain`] kills with `kill(-1)`, which the caller's Landlock domain bounds; the kernel locks out
+//! `fork` meanwhile, so that no new process escapes. Without signal scopes (below ABI 6), [`Bound::Children`] kills the
+//! direct children, round after round.
 //!
 //! The calling process has one thread that forks.
 
@@ -15,11 +16,11 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system::process;
 
-/// Number for `kill(2)` that asks a mediating broker to limit the signals of the caller's descendants. Not a signal:
-/// without a broker the call fails with `EINVAL`.
+/// Number for `kill(2)` by which a process asks its mediating broker to confine the signals of its descendants. It is
+/// not a signal: without a broker the call fails with `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
-/// Asks the broker to bound the signals of all descendants. Does nothing if no broker mediates signals.
+/// Asks the broker to confine the signals of this process's descendants. Does nothing if no broker mediates signals.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -29,15 +30,15 @@ pub fn fence() -> io::Result<()> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// `kill(-1)` reaches only processes in this process's Landlock domain and nested ones, as a test has shown.
+    /// `kill(-1)` reaches only processes in this process's Landlock domain and inner ones, as a trial has shown.
     Domain,
     /// `kill(-1)` would reach every process of the user, so children are killed by their pids instead.
     Children,
 }
 
 impl Bound {
-    /// Enters the domain `signals`. Returns [`Bound::Domain`] if signal 0 reached the process `outside` only before
-    /// that.
+    /// Enters the domain `signals`, which bounds signals. Returns [`Bound::Domain`] if this process could signal the
+    /// process `outside` before, and cannot any more.
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
@@ -79,14 +80,14 @@ pub fn reap_one(block: bool) -> Waited {
     }
 }
 
-/// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it.
+/// Detaches a stopped child that asked to be traced (`PTRACE_TRACEME`), and delivers the signal that stopped it.
 fn go_on(pid: pid_t, signal: c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
     process::detach(pid, signal);
 }
 
-/// Kills and reaps every descendant, and calls `ended` with the pid and wait status of each. `known` is a child to kill
-/// even if `/proc` lists none; 0 for no child.
+/// Kills and reaps every descendant, and calls `ended` with the pid and wait status of each. `known` is the pid of a
+/// child to kill even if `/proc` lists no children; 0 for no child.
 pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
     let mut block = false;
     loop {

@@ -11,7 +11,7 @@ use nix::libc;
 
 use crate::system::{self, check};
 
-/// Takes these inherited descriptors, and closes every other one above 2. Fails in a second call (`EBADF`).
+/// Takes over the inherited descriptors `numbers`; closes all others above 2. A second call fails (`EBADF`).
 pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let different: BTreeSet<_> = numbers.iter().collect();
@@ -24,7 +24,7 @@ pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     Ok(numbers.iter().map(|&number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 
-/// Closes every descriptor above 2 except those to `keep`, and sets close-on-exec on these.
+/// Closes every descriptor above 2 except those in `keep`, and sets close-on-exec on the kept ones.
 pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     let mut first = 3;
     let mut kept = keep.to_vec();
@@ -39,7 +39,7 @@ pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     keep.iter().try_for_each(|&descriptor| close_on_exec(descriptor))
 }
 
-/// Closes descriptors, each run of successive numbers with one call, which is faster.
+/// Closes descriptors. Successive numbers are closed with one call, which is faster.
 pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
     let mut numbers: Vec<u32> = descriptors.map(IntoRawFd::into_raw_fd).map(RawFd::cast_unsigned).collect();
     numbers.sort_unstable();

@@ -1,7 +1,7 @@
 //! Landlock domains from rules.
 //!
-//! Every right of the ABI is handled: a rule or layer that the kernel rejects is an error. [`Platform::missing`] names
-//! the gaps of the ABI.
+//! A domain restricts every right that the Landlock ABI knows. A rule or layer that the kernel rejects is an error.
+//! [`Platform::missing`] names what the ABI cannot restrict.
 
 use std::fs::File;
 use std::io;
@@ -33,8 +33,8 @@ pub struct Domain {
     rules: u32,
 }
 
-/// Files of added rules. To close one takes a fifth of the time to add one, so a process that others wait for does it
-/// later.
+/// Open files of rules that were added. Closing a file takes a fifth of the time that adding a rule takes. So a process
+/// that others wait for closes the files later.
 #[derive(Debug, Default)]
 #[must_use = "it is for later"]
 pub(crate) struct Opened(Vec<File>);
@@ -97,7 +97,7 @@ impl Domain {
         self.add_opened(rules, |rule| open_path(&rule.path, rule.named)).map(drop)
     }
 
-    /// Adds rules for canonical paths. A path gets no rule if one of its directories has become a link since.
+    /// Adds rules for canonical paths. A path gets no rule if one of its directories is a symbolic link by now.
     pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
         self.add_opened(rules, |rule| open_path(&rule.path, true))
     }
@@ -120,15 +120,15 @@ impl Domain {
         Ok(opened)
     }
 
-    /// Sets the number of rules, if some were added through another descriptor.
+    /// Sets the number of rules, for a domain whose rules another process added through its own descriptor.
     pub(crate) fn count(&mut self, rules: u32) {
         self.rules = rules;
     }
 
-    /// Builds a domain that only bounds signals and abstract unix sockets; `None` if the ABI has no scopes.
+    /// Builds a domain that only bounds signals and abstract unix sockets (scopes). `None` if the ABI has no scopes.
     ///
-    /// A layer without file rights denies moving files between directories (EXDEV). So this domain handles REFER and
-    /// allows it.
+    /// A domain without file rights denies moving files between directories (EXDEV). So this one restricts that right,
+    /// REFER, and allows it everywhere.
     pub fn of_scopes(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
@@ -170,8 +170,8 @@ fn abi(platform: Platform) -> ABI {
     i32::try_from(platform.abi).map_or(ABI::Unsupported, ABI::from)
 }
 
-/// Creates a ruleset with all rights of the ABI; without ports in the full tier, where a network that is off is
-/// private.
+/// Creates a ruleset that restricts all rights of the ABI. Leaves out ports in the full tier, where a network namespace
+/// isolates a program without network.
 fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -185,9 +185,8 @@ fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, Ruleset
     ruleset.create()
 }
 
-/// Returns the opened file of a rule; `None` for a listed file that has gone, is out of reach or behind a link by now.
-///
-/// A rule on a new link allows nothing.
+/// Returns the opened file of a rule. `None` for a file from a listing that is gone, unreachable or behind a link by
+/// now. A rule for a path that has become a link itself allows nothing.
 fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, DomainError> {
     let opened = opened.and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
     match opened {
@@ -198,8 +197,8 @@ fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, Doma
     }
 }
 
-/// Adds a rule: for a directory, unless the path was listed as a file or the kernel rejects that. False if no rule was
-/// needed: on a file, the right to list allows nothing.
+/// Adds a rule with the rights of a directory. Uses the rights of a file if the path was listed as a file, or if the
+/// kernel rejects the first rule. Returns false if no rule was needed: the right to list allows nothing on a file.
 fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI) -> io::Result<bool> {
     let add = |directory| match rights(rule.access, abi, directory).bits() {
         0 => Ok(false),
@@ -211,7 +210,7 @@ fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI)
     }
 }
 
-/// Opens a path with `O_PATH`. No link is followed: an agent that replaces a directory must not choose the next root.
+/// Opens a path with `O_PATH`. Follows no link, by which an agent could choose another root.
 pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     if named {
@@ -226,7 +225,7 @@ pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     Ok(open(path, flags, Mode::empty())?.into())
 }
 
-/// True if the file has gone, or is on a mount that does not answer.
+/// True if the error means that the file is gone, or is on a mount that does not answer.
 pub(crate) fn is_out_of_reach(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -246,8 +245,8 @@ fn is_behind_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// Returns an access as rights of the ABI. Directory rights on a file would be an error (EINVAL,
-/// `landlock_add_rule(2)`).
+/// Returns the Landlock rights of an access that the ABI knows. For a file, leaves out rights on directories, which
+/// would be an error (EINVAL, `landlock_add_rule(2)`).
 fn rights(access: Access, abi: ABI, directory: bool) -> BitFlags<AccessFs> {
     let all = AccessFs::from_all(abi);
     let contents = AccessFs::ReadFile | AccessFs::Execute;

@@ -1,7 +1,6 @@
 //! Environment of a confined program: an allowlist of variables for development.
 //!
-//! A listed variable passes unless its name or value looks like a credential. A variable that the user names always
-//! passes.
+//! A listed variable passes unless it looks like a credential. A variable that the user names always passes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -152,7 +151,7 @@ const NAMES: &[&str] = &[
 
 const PREFIXES: &[&str] = &["LC_", "CONDA_", "PYENV_"];
 
-/// Parts of names that mark a credential.
+/// Substrings of variable names that mark a credential.
 const CREDENTIAL_NAMES: &[&str] =
     &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "_AUTH", "COOKIE"];
 
@@ -160,7 +159,7 @@ const CREDENTIAL_NAMES: &[&str] =
 const CREDENTIAL_ENDS: &[&str] = &["_KEY", "_PAT", "_SOCK"];
 const CREDENTIAL_BEGINNINGS: &[&str] = &["AWS_", "DBUS_", "SSH_", "GPG_", "KUBE"];
 
-/// Prefixes of the usual kinds of secret keys in values.
+/// Prefixes of the usual kinds of secret keys in variable values.
 const KEY_BEGINNINGS: &[&[u8]] = &[
     b"sk-",
     b"sk_live_",
@@ -186,11 +185,11 @@ const KEY_BEGINNINGS: &[&[u8]] = &[
     b"shpat_",
 ];
 
-/// Minimum length of a secret key in bytes. A key also has a digit, unlike names of directories.
+/// Minimum length of a secret key in bytes. A key must also have a digit, unlike names of directories.
 const KEY_LENGTH: usize = 20;
 
-/// Returns the variables of a program: those of `ours` that pass, then those that are set. `temp` becomes `TMPDIR`;
-/// `is_of_temp` is true for paths in it.
+/// Returns the variables of a program: those of `ours` that pass, then those that are set explicitly. `TMPDIR` becomes
+/// `temp`; `is_of_temp` is true for paths in that directory.
 pub fn build(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     environment: &Environment,
@@ -215,9 +214,9 @@ pub fn build(
     all
 }
 
-/// Removes paths in the private temp directory from a value; `None` if nothing is left. Programs do not see the host's
-/// temp directory, and commands with less access may have created what a search path names. `HOME` stays: programs need
-/// one.
+/// Returns a value without its paths in the private temp directory; `None` if nothing is left. A program does not see
+/// that directory under the host's path, and commands with less access may have created what a search path names there.
+/// `HOME` stays as it is, since programs need one.
 fn outside(name: &OsStr, value: &OsStr, is_of_temp: impl Fn(&Path) -> bool) -> Option<OsString> {
     let is_outside =
         |place: &&[u8]| !place.starts_with(b"/") || !is_of_temp(Path::new(OsStr::from_bytes(place)));

@@ -1,7 +1,8 @@
-//! Handover of the mediation listener from the program to the broker.
+//! Handover of the listener for mediated calls from the program's process to the broker.
 //!
-//! The filter traps calls that pass descriptors, so no socket is used. The program starts with the broker's table of
-//! descriptors, attaches the filter, and leaves the table, in which the listener remains.
+//! The filter traps calls that send descriptors, so the listener cannot be sent over a socket. Instead the child starts
+//! with the broker's own table of descriptors, attaches the filter, and then takes a copy of the table. The listener
+//! remains in the broker's.
 
 #![expect(
     unsafe_code,
@@ -19,13 +20,13 @@ use nix::unistd::Pid;
 use crate::mediate::Filter;
 use crate::system;
 
-/// Message that there is no filter. A listener's number is sent as a sum with [`FIRST`], since zero cannot be sent.
+/// Message that there is no filter. A listener's number is sent plus [`FIRST`], since the channel cannot carry zero.
 const NONE: u64 = 1;
 const FIRST: u64 = NONE + 1;
 
-/// Channel for the number of the listener's descriptor.
+/// Channel that carries the descriptor number of the listener.
 ///
-/// Not a pipe: after a write to one, the scheduler would run the reader at once, although the program has to go on.
+/// Not a pipe: after a write to one, the scheduler would run the reader at once, while the writer should go on.
 #[derive(Debug)]
 pub(crate) struct Handover(EventFd);
 
@@ -34,8 +35,8 @@ impl Handover {
         Ok(Self(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?))
     }
 
-    /// Attaches the filter, leaves the broker's table of descriptors, and sends the listener's number. The program must
-    /// have closed no descriptor since the fork. Needs `no_new_privs`.
+    /// Attaches the filter, leaves the broker's table of descriptors, and sends the listener's number. Needs
+    /// `no_new_privs`. The calling process must have closed no descriptor since the fork, which shares the table.
     pub(crate) fn give(&self, filter: Option<&Filter>) -> io::Result<()> {
         // Its number stays open in the broker's table; here it closes on exec.
         let listener =
@@ -46,8 +47,7 @@ impl Handover {
         Ok(self.0.write(told).map(drop)?)
     }
 
-    /// Waits for the listener; `None` without a filter, or if the program has ended. Until then the broker closes
-    /// nothing.
+    /// Waits for the listener; `None` without a filter, or if the program has ended. Close nothing before this.
     pub(crate) fn take(self, program: Pid) -> io::Result<Option<OwnedFd>> {
         // Adding to the shared table is harmless. SIGCHLD does not serve: it can be from another child, of
         // the image that this process had before exec.

@@ -1,5 +1,6 @@
-//! PID 1 of the full tier's namespaces: builds the file tree, forks the program, reaps everything. Its end ends
-//! everything in its pid namespace; the stub's death kills it.
+//! PID 1 of the full tier's namespaces: builds the file tree, forks the program, reaps every ended process. When it
+//! ends, the kernel ends every process in its pid namespace. The kernel kills it when the stub dies, the process that
+//! waits in the host's namespaces.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -46,8 +47,8 @@ pub(crate) struct Init<'a> {
 }
 
 impl Init<'_> {
-    /// Runs init. `mapped` delivers a byte once init has its ids, `told` takes failures, `meet` a byte from the
-    /// program.
+    /// Runs init. It reads a byte from `mapped` once its user ids are mapped, writes failures to `told`, and passes
+    /// `meet` to the program, which sends the stub a byte.
     pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd, rules: Awaited) -> ! {
         let failure = match self.begin(mapped, &told, meet, rules) {
             Ok(watched) => {
@@ -122,8 +123,8 @@ impl Init<'_> {
         LaunchedProgram { confinement, command, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
-    /// Starts the mediator, and the thread that accepts connections to hosts. Must follow the last fork, since a
-    /// process with threads must not fork.
+    /// Starts the mediator, and the thread that accepts connections to hosts. Must be called after the last fork, since
+    /// a process with threads must not fork.
     fn mediate(
         &self,
         listener: Option<OwnedFd>,
@@ -177,7 +178,7 @@ impl Watched {
     }
 }
 
-/// Sends the stub this process's pid, which the kernel adds to the byte (`unix(7)`).
+/// Sends the stub a byte; the kernel attaches this process's pid (`unix(7)`).
 fn introduce(meet: OwnedFd) -> io::Result<()> {
     io::Write::write_all(&mut File::from(meet), &[1])
 }

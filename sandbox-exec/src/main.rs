@@ -98,7 +98,7 @@ use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, probe, self_test, system};
 
-/// Allocator of the musl build. musl's own takes memory page by page: dozens of calls and faults in a start.
+/// Allocator of the musl build. The C library's own asks the kernel for each page: dozens of calls in a start.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
@@ -179,7 +179,8 @@ fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Res
     Ok(launch)
 }
 
-/// Reads the order of a program. It may come late; meanwhile no process of the same user may read this one's memory.
+/// Reads from `rights` what to run and with which rights. The order may come late; meanwhile no process of the same
+/// user may read this one's memory.
 fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
     system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
     let mut orders = FrameReader::new(rights, Generation(0));
@@ -217,7 +218,7 @@ fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
     found.map(Into::into).map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
 }
 
-/// Returns a path to hide, under its own name. The compilation also hides a link's target.
+/// Returns a path to hide as it is written: links stay. The compilation hides a link's target, too.
 fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;

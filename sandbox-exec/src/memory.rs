@@ -4,10 +4,11 @@ use std::io;
 
 use nix::libc;
 
-/// Unmaps the pages of this process's code and constants. A minor fault brings them back.
+/// Unmaps the pages of this process's code and constants. The next access maps a page again, by a minor fault.
 ///
-/// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an idle worker's
-/// resident memory. Segments that were ever writable stay: relocated data would be lost.
+/// At its start a program accesses most of its code once, and the kernel maps 64 KiB around each access. That is two
+/// thirds of an idle worker's resident memory. Segments that were ever writable stay, since relocated data would be
+/// lost.
 pub fn release_startup_pages() -> io::Result<()> {
     let mut result = Ok(());
     // SAFETY: the callback gets a pointer to `result`, which outlives the call, and is called on this thread.
@@ -15,12 +16,12 @@ pub fn release_startup_pages() -> io::Result<()> {
     result
 }
 
-/// Callback for each loaded object. Releases the program, the first one, and ends the iteration before the shared
-/// libraries.
+/// Callback of `dl_iterate_phdr(3)`, called for each loaded object. Releases the pages of the first object, which is
+/// the program, and ends the iteration.
 ///
 /// # Safety
 ///
-/// Both pointers are valid, and `result` leads to an `io::Result<()>` that nobody else uses meanwhile.
+/// Both pointers must be valid. `result` must point to an `io::Result<()>` that nobody else uses meanwhile.
 unsafe extern "C" fn release(
     program: *mut libc::dl_phdr_info,
     _size: libc::size_t,
@@ -43,7 +44,7 @@ unsafe extern "C" fn release(
     1
 }
 
-/// Releases the whole pages of a segment. A page at a border may belong to a writable neighbour.
+/// Releases the whole pages of a segment. A page at an end of the segment may also contain writable data, and stays.
 fn release_segment(start: u64, length: u64) -> io::Result<()> {
     const PAGE: u64 = 4096;
     let from = start.next_multiple_of(PAGE);

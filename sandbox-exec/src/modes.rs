@@ -1,4 +1,4 @@
-//! Plain file permissions, independent of the sandbox: a failure by permissions is not a denial by the sandbox.
+//! Checks of plain file permissions, which apply without the sandbox, too: a failure by them is no denial of it.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,9 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid};
 
-/// True if plain permissions allow the operation. access(2) checks them without Landlock (landlock(7), "Current
-/// limitations") and before a read-only mount. For a missing path, its nearest ancestor counts.
+/// True if plain permissions allow the operation. Uses access(2), which ignores Landlock (landlock(7), "Current
+/// limitations") and checks permissions before a read-only mount. For a missing path, checks the nearest existing
+/// directory above it.
 pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     let allowed = |path: &Path, mode| match faccessat(AT_FDCWD, path, mode, AtFlags::AT_EACCESS) {
         Ok(()) => true,
@@ -32,7 +33,7 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     }
 }
 
-/// True if the mode bits allow `wanted` to this user. Ignores access control lists.
+/// True if the mode bits allow the access `wanted` to this user. Ignores access control lists.
 fn mode_allows(path: &Path, wanted: AccessFlags) -> bool {
     let Ok(meta) = fs::metadata(path) else { return false };
     let has_group = || meta.gid() == getegid().as_raw() || groups().contains(&meta.gid());
@@ -49,7 +50,7 @@ fn groups() -> Vec<u32> {
     nix::unistd::getgroups().unwrap_or_default().into_iter().map(nix::unistd::Gid::as_raw).collect()
 }
 
-/// True if the whole file system is read-only, not only its mount: options after ` - ` in `proc_pid_mountinfo(5)`.
+/// True if the file system is read-only, not only its mount: `ro` in the options after ` - ` (`proc_pid_mountinfo(5)`).
 fn is_read_only_file_system(path: &Path) -> bool {
     let device = fs::metadata(path).map(|meta| (libc::major(meta.dev()), libc::minor(meta.dev())));
     let (Ok((major, minor)), Ok(mounts)) = (device, fs::read("/proc/self/mountinfo")) else {
@@ -66,7 +67,7 @@ fn is_read_only_in(mounts: &str, device: &str) -> bool {
     line.and_then(options).is_some_and(|options| options.split(',').any(|option| option == "ro"))
 }
 
-/// True if nothing exists at the path, not even a link.
+/// True if nothing exists at the path, not even a dangling link.
 pub fn missing(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

@@ -21,7 +21,7 @@ pub enum Invocation {
     Run(Box<Options>),
     SelfTest {
         targets: Targets,
-        /// Network of this process. If it is on, the acts against the network are left out.
+        /// Network that this process is supposed to have. If it is on, the acts that test the network are left out.
         net: Network,
     },
     Probe,
@@ -37,7 +37,7 @@ pub struct Options {
     pub flags: Flags,
     pub allow_degraded: bool,
     pub tier: Option<TierChoice>,
-    /// Newest Landlock ABI to use; `None` for the kernel's.
+    /// Newest Landlock ABI to use; `None` for the newest of the kernel.
     pub landlock_abi: Option<u32>,
     pub die_with_parent: bool,
     pub command: Vec<OsString>,

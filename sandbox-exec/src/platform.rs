@@ -1,20 +1,20 @@
-//! Features of this kernel, and the gaps that it leaves.
+//! Features of this kernel, and the layers that replace a missing one.
 //!
-//! | Landlock ABI | kernel | what it lacks beside the ABI that follows | in the floor tier | in the full tier |
+//! | Landlock ABI | kernel | missing feature of the next ABI | replaced in the floor tier by | in the full tier by |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | < 5.13, or off | everything | refused, unless degraded: no path is held | the same: what is hidden later is not held |
-//! | 1 | 5.13 | REFER | named: nothing can be moved or linked between directories | the same |
-//! | 2 | 5.19 | TRUNCATE | held by seccomp | held by seccomp, and outside the write roots by mounts |
-//! | 3 | 6.2 | TCP rules | held by the broker, which mediates | held by a network namespace |
-//! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all | the same |
-//! | 5 | 6.10 | scopes | held by the broker, which mediates signals, and asks whose an abstract name is | held by a pid namespace, and the broker |
-//! | 6 | 6.12 | audit flags | nothing | nothing |
-//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by the broker, which mediates | held by the broker, which mediates |
+//! | 0 | < 5.13, or off | all of Landlock | nothing: a start fails unless degraded | mounts, except for files hidden later: the same |
+//! | 1 | 5.13 | REFER | nothing: no file can be moved or linked to another directory | the same |
+//! | 2 | 5.19 | TRUNCATE | seccomp | seccomp, and outside the write roots mounts |
+//! | 3 | 6.2 | TCP rules | the broker, which mediates | a network namespace |
+//! | 4 | 6.7 | `IOCTL_DEV` | not needed: only five harmless devices can be opened | the same |
+//! | 5 | 6.10 | scopes | the broker, which mediates signals and looks up the sockets with abstract names | a pid namespace, and the broker |
+//! | 6 | 6.12 | audit flags | not needed | not needed |
+//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | the broker, which mediates | the broker, which mediates |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 | |
 //!
-//! Without seccomp (gVisor, a kernel built without it) a start is refused, unless degraded: sockets,
-//! namespaces and the kernel's rarer doors are then open. Without a listener for the broker a start in the
-//! floor tier is refused, unless degraded: then seccomp denies every socket but connected pairs.
+//! Without seccomp (gVisor, a kernel built without it) a start fails unless it may be degraded: sockets, namespaces
+//! and rarely used system calls are then unrestricted. Without a seccomp listener for the broker a start in the floor
+//! tier fails unless it may be degraded: then seccomp denies every socket but connected pairs.
 
 use ipc::confinement::Tier;
 use ipc::rights::Rights;
@@ -36,7 +36,7 @@ pub struct Platform {
     pub abi: u32,
     pub no_landlock: Option<Errno>,
     pub no_seccomp: Option<Errno>,
-    /// True if filters of this process can have a listener.
+    /// True if a seccomp filter of this process can have a listener.
     pub listener: bool,
     pub root: bool,
 }
@@ -57,7 +57,7 @@ impl Platform {
         self.no_seccomp.is_none()
     }
 
-    /// Limits the Landlock ABI to `abi`. Never raises it.
+    /// Limits the Landlock ABI to `abi`, if the kernel's is newer. `None` leaves the kernel's.
     #[must_use]
     pub fn lowered(self, abi: Option<u32>) -> Self {
         Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
@@ -67,12 +67,12 @@ impl Platform {
         self.seccomp() && self.listener && tier != Tier::FloorUnmediated
     }
 
-    /// True if a layer bounds the signals of programs and their commands.
+    /// True if Landlock or the mediator limits to which processes programs and their commands can send signals.
     fn bounds_signals(self, tier: Tier) -> bool {
         self.abi >= SCOPES || self.mediates(tier)
     }
 
-    /// Returns sentences about missing layers without which a start fails, unless it may be degraded.
+    /// Returns a sentence for each missing layer without which a start fails, unless it is allowed to be degraded.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then(|| no_landlock(tier, self.no_landlock));
         let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then(|| NO_BOUND.to_owned());

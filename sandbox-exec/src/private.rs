@@ -1,8 +1,8 @@
 //! Shared memory and terminals that no program outside of this container can reach.
 //!
-//! The full tier mounts its own. In the floor tier a right in `/dev/shm` or `/dev/pts` covers every segment and every
-//! terminal there, and Landlock cannot tell those that the program makes from others. So each directory is granted only
-//! if all of these are known:
+//! The full tier mounts its own `/dev/shm` and `/dev/pts`. In the floor tier, a right in one of these directories
+//! covers every segment or terminal in it: Landlock cannot distinguish those that the program creates. So a directory
+//! is granted only if all of these are known:
 //!
 //! 1. This pid namespace is not the machine's own.
 //! 2. The file system is younger than the namespace's first process: a file system that a container was given from
@@ -33,7 +33,7 @@ use crate::compile::Access;
 use crate::system::file::times;
 use crate::terminal;
 
-/// Number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
+/// Inode number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
 const ANOTHERS: &str = "another agent has it";
@@ -44,7 +44,7 @@ const MACHINES_OWN: &str = "it is this machine's, which other programs use";
 struct PrivatePlace {
     path: &'static str,
     name: &'static str,
-    /// Names of entries that every such directory has.
+    /// Names of entries that are in every such directory.
     always: &'static [&'static str],
     born: fn(&Path) -> io::Result<SystemTime>,
     rules: &'static [(&'static str, Access)],
@@ -76,7 +76,7 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    /// Finds the private directories. Leaves out those that the rights already grant or hide.
+    /// Finds the private directories, except those that the rights already grant or hide.
     pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
@@ -106,7 +106,8 @@ impl Private {
 }
 
 impl PrivatePlace {
-    /// Fails with a reason if the directory is not private. `first` is the container's start; `own` is its terminal.
+    /// Checks that the directory is private; an error is the reason why it is not. `first` is the time of the
+    /// container's start; `own` is the program's terminal.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
@@ -122,7 +123,8 @@ impl PrivatePlace {
         }
     }
 
-    /// Returns the name of an entry that is neither always there nor the program's terminal, if there is one.
+    /// Returns the name of an entry of another program: one that neither every such directory has nor is the program's
+    /// terminal. `None` if there is no such entry.
     fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
         for entry in fs::read_dir(self.path)? {
             let entry = entry?;
@@ -135,14 +137,14 @@ impl PrivatePlace {
     }
 }
 
-/// True if the rights grant the path by name, or hide a part of it, which a rule for the whole would reveal.
+/// True if the rights name the path, or hide a path in it. A rule for the whole directory would reveal the hidden path.
 fn is_decided(rights: &Rights, path: &str) -> bool {
     let place = WirePath::from(path);
     let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// True if this pid namespace is the machine's own, or if that is unknown.
+/// True if this pid namespace is the machine's own. True also if that is unknown.
 fn is_machines_own() -> bool {
     static IS_ITS_OWN: OnceLock<bool> = OnceLock::new();
     let look =
@@ -150,7 +152,7 @@ fn is_machines_own() -> bool {
     *IS_ITS_OWN.get_or_init(look)
 }
 
-/// Returns the earliest possible start of the first process of this pid namespace. Fails with a reason.
+/// Returns the earliest possible start of this pid namespace's first process. An error tells why it is unknown.
 fn first_process() -> Result<SystemTime, &'static str> {
     const UNKNOWN: &str = "when this container began cannot be told";
     let stat = fs::read("/proc/1/stat").map_err(|_| UNKNOWN)?;
@@ -163,7 +165,7 @@ fn first_process() -> Result<SystemTime, &'static str> {
     SystemTime::now().checked_sub(age + tick).ok_or(UNKNOWN)
 }
 
-/// Returns a process's start time since boot, field 22 in clock ticks (`proc_pid_stat(5)`); `None` if it is malformed.
+/// Returns a process's start time since boot, field 22 of `stat` in clock ticks; `None` if malformed.
 fn started(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let ticks: u64 = after_name.split(' ').nth(19)?.parse().ok()?;

@@ -9,8 +9,8 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresg
 
 use crate::system;
 
-/// Securebits by which neither execution as uid 0, a changed uid nor ambient capabilities give capabilities; all locked
-/// (linux/securebits.h, `capabilities(7)`).
+/// Securebits that are set and locked (linux/securebits.h, `capabilities(7)`). With them, no capabilities come from
+/// executing as uid 0, from changing the uid, or from ambient capabilities.
 const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NOROOT_LOCKED
     | libc::SECBIT_NO_SETUID_FIXUP
@@ -33,11 +33,11 @@ pub enum PrivilegeError {
     Left(&'static str),
 }
 
-/// Switches to another user without other groups, for good. Root does this for another user's project.
+/// Switches to another user and to one group, for good. Root does this for another user's project.
 ///
-/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's. This restores
-/// dumpability, since the process holds no secret yet. The change also resets the parent-death signal. The bounding set
-/// is emptied first, while the process is root.
+/// After a change of user, a process is not dumpable, so that its `/proc/self` belongs to root. This function makes it
+/// dumpable again, since it has no secret yet. The change also resets the parent-death signal. The bounding set is
+/// emptied before the change, since that needs root.
 pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(uid), Gid::from_raw(gid));
     if (geteuid(), getuid(), getegid(), getgid()) == (user, user, group, group) && !user.is_root() {
@@ -55,11 +55,11 @@ pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// First Linux that counts processes by user namespace (`user_namespaces(7)`). Earlier ones count all of the user's.
+/// First Linux that counts processes by user namespace (`user_namespaces(7)`). Older ones count all of the user's.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Bounds the number of processes and threads in this user namespace. Returns the bound; `None` if it does not hold:
-/// older kernels count other processes, and the kernel exempts root.
+/// Limits the number of processes and threads in this user namespace. Returns the limit. `None` if it has no effect:
+/// older kernels count all processes of the user, and the kernel exempts root.
 pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
     if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
         return Ok(None);
@@ -72,8 +72,8 @@ pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
 
 /// Empties every capability set and locks the securebits.
 ///
-/// The bounding set and the securebits need `CAP_SETPCAP`. A plain user's process has no capability, and with
-/// `no_new_privs` gains none.
+/// Emptying the bounding set and locking the securebits need `CAP_SETPCAP`. Without it both are left out: a plain
+/// user's process has no capability, and with `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     if drop_bounds()? {
         system::set_securebits(SECUREBITS)
@@ -111,7 +111,7 @@ pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     Ok(done)
 }
 
-/// Empties the bounding set, which children inherit. False if the process may not do that.
+/// Empties the bounding set, which child processes inherit. False if this process may not empty it.
 pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
         .map_err(|source| PrivilegeError::Capabilities { act: "read the capabilities", source })?;
@@ -121,8 +121,8 @@ pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     Ok(may)
 }
 
-/// Drops each capability from the bounding set. Each drop makes new credentials, so each is checked first. The
-/// loop is over numbers, since the kernel may have capabilities that no library names.
+/// Drops every capability from the bounding set. A drop copies the process's credentials, so each capability is checked
+/// first. The loop is over numbers, since the kernel may have capabilities that no library names.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
         if !system::may_bound(capability) {

@@ -1,7 +1,7 @@
-//! Acts for `bailiwick explain` and `bailiwick audit`, tried by this process itself: run it *inside* a confinement.
+//! Acts that this process tries for `bailiwick explain` and `bailiwick audit`. It runs *inside* a confinement.
 //!
 //! Each act is harmless if it succeeds. A file is opened for appending, and nothing is written; in a directory a file
-//! without a name is created (open(2), `O_TMPFILE`). Files that act when opened are left alone: fifos and devices.
+//! without a name is created (open(2), `O_TMPFILE`). Fifos and devices are not opened, since that can have effects.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -22,7 +22,7 @@ use crate::compile::DEVICES;
 use crate::modes::permitted_by_mode;
 use crate::system::file;
 
-/// Flag by which execveat(2) only asks if a file could be executed. `EINVAL` before Linux 6.14.
+/// Flag that makes execveat(2) only check if a file could be executed. `EINVAL` before Linux 6.14.
 const EXECVE_CHECK: c_int = 0x1_0000;
 
 pub fn run(probes: impl BufRead, out: &mut impl Write) -> io::Result<()> {
@@ -103,7 +103,8 @@ fn acts_when_opened(path: &Path, meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Connects to a unix socket, as a stream first: for others the kernel reports another type. Waits for no full queue.
+/// Connects to a unix socket, first as a stream; if the kernel says that it has another type, with the other types.
+/// Does not wait if the socket's queue is full.
 fn connect(path: &WirePath) -> Result<(), ProbeFailure> {
     if !fs::metadata(path)?.file_type().is_socket() {
         return Err(ProbeFailure::Untried("it is no socket"));

@@ -1,4 +1,4 @@
-//! Forbidden acts for `doctor`, tried by this process. They are run *inside* a confinement, and outside as the control.
+//! Forbidden acts that this process tries for `doctor`: once *inside* a confinement, and once outside as the control.
 //! Each is harmless if it succeeds.
 
 use std::ffi::{OsStr, OsString};
@@ -44,7 +44,7 @@ pub fn run(targets: &Targets, net: &Network, out: &mut impl Write) -> io::Result
     out.flush()
 }
 
-/// Errors that count as denials: the object of the act is missing, as in a `/dev` or `/tmp` of the sandbox's own.
+/// Errors that also count as denials of an act: its target is missing, for example in the sandbox's own `/dev`.
 const ABSENT: &[(&str, c_int)] = &[
     ("write the home", libc::ENOENT),
     ("open /dev/tty", libc::ENXIO),
@@ -121,7 +121,7 @@ fn reach(address: IpAddr) -> io::Result<()> {
     UdpSocket::bind((own, 0))?.connect((address, 9))
 }
 
-/// Returns a function that counts the error `errno` as success, since it comes after the check of permission.
+/// Returns a function that treats the error `errno` as success: the kernel reports it only after the permission check.
 fn allow(errno: c_int) -> impl Fn(io::Error) -> io::Result<()> {
     move |error| {
         if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }

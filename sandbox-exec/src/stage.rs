@@ -1,4 +1,4 @@
-//! Stages of a start, each with a name and an exit code. Of two processes, one may be at a later stage.
+//! Stages of a start, each with a name and an exit code. One process may be at a later stage than another.
 //!
 //! | code | stage | steps |
 //! | --- | --- | --- |

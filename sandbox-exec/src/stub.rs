@@ -30,7 +30,8 @@ impl Stub {
     }
 
     /// Waits for the end of the program and its descendants. Returns the exit status; fails if the program was not
-    /// started. Keeps the socket to the gateway until the program has started: the floor tier may need it.
+    /// started. Keeps the socket to the gateway until the program has started, since the floor tier may need it if that
+    /// fails.
     pub(crate) fn watch(
         mut self,
         gateway: &mut Option<OwnedFd>,
@@ -65,7 +66,7 @@ impl Stub {
         }
     }
 
-    /// Returns the program's pid in this pid namespace.
+    /// Returns the program's pid as seen in this process's pid namespace.
     fn meet(&self) -> Result<u32, Failure> {
         let mut byte = [0];
         let mut data = [IoSliceMut::new(&mut byte)];
@@ -80,7 +81,8 @@ impl Stub {
         pid.ok_or_else(|| Stage::Broker.failed("the program did not say who it is"))
     }
 
-    /// Waits for init, and returns its exit status. SIGTERM or SIGHUP kill init, and give 128 + the signal's number.
+    /// Waits for init, and returns its exit status. SIGTERM or SIGHUP to this process kills init; the status is then
+    /// 128 + the signal's number.
     fn wait(&mut self) -> u8 {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
@@ -98,7 +100,7 @@ impl Stub {
         }
     }
 
-    /// Reaps init, and returns its exit status; `None` if `flags` forbid waiting and init runs.
+    /// Reaps init, and returns its exit status. `None` if init still runs and `flags` forbid waiting.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {
@@ -115,7 +117,7 @@ impl Stub {
         }
     }
 
-    /// Kills init, and with it its pid namespace.
+    /// Kills init, and so every process in init's pid namespace.
     fn end(&mut self) {
         if self.alive {
             let _gone = kill(self.init, Signal::SIGKILL);

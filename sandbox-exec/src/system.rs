@@ -22,21 +22,21 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::utsname::uname;
 use seccompiler::sock_filter;
 
-/// Flag that asks for the version of Landlock: `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
+/// Flag of `landlock_create_ruleset(2)` that asks for the ABI: `LANDLOCK_CREATE_RULESET_VERSION`.
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 
 /// Type of a rule on a path: `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// Returns the first two numbers of the running Linux (`uname(2)`); `None` if they cannot be read.
+/// Returns the major and minor version of the running Linux (`uname(2)`); `None` if they cannot be read.
 pub fn release() -> Option<(u32, u32)> {
     let name = uname().ok()?;
     let mut numbers = name.release().to_str()?.split(|byte: char| !byte.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Returns the ABI of Landlock (`landlock_create_ruleset(2)`). Fails with `ENOSYS` if the kernel has none, `EOPNOTSUPP`
-/// if it is off, or the answer of another seccomp filter.
+/// Returns the ABI version of Landlock (`landlock_create_ruleset(2)`). Fails with `ENOSYS` if the kernel lacks
+/// Landlock, with `EOPNOTSUPP` if it is disabled, or with the error of a seccomp filter that denies the call.
 pub fn landlock_abi() -> Result<u32, Errno> {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
     let version = unsafe {
@@ -50,8 +50,8 @@ pub fn landlock_abi() -> Result<u32, Errno> {
     Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
-/// Checks by a null pointer that the kernel accepts seccomp programs (`seccomp(2)`). Any answer but `EFAULT` is an
-/// error.
+/// Checks that the kernel accepts seccomp programs (`seccomp(2)`): passes a null pointer, which has to fail with
+/// `EFAULT`. Any other answer is returned as an error.
 pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
 }
@@ -61,7 +61,7 @@ pub fn has_listeners() -> bool {
     takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).is_ok()
 }
 
-/// True if only fatal signals can interrupt a call that a listener has received (Linux 5.19).
+/// True if the kernel can make a received call interruptible by fatal signals alone (Linux 5.19).
 pub fn waits_undisturbed() -> bool {
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     takes_filters(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).is_ok()
@@ -78,7 +78,7 @@ fn takes_filters(flags: libc::c_ulong) -> Result<(), Errno> {
     }
 }
 
-/// Allows `rights` on the file of `path`, and beneath it (`landlock_add_rule(2)`).
+/// Adds a rule to a ruleset that allows `rights` on the file of `path` and everything beneath (`landlock_add_rule(2)`).
 pub(crate) fn landlock_add_path(
     ruleset: BorrowedFd<'_>,
     path: BorrowedFd<'_>,
@@ -91,7 +91,7 @@ pub(crate) fn landlock_add_path(
     })
 }
 
-/// Rule on a path: `struct landlock_path_beneath_attr` of linux/landlock.h.
+/// Landlock rule for a path: `struct landlock_path_beneath_attr` of linux/landlock.h.
 #[repr(C, packed)]
 struct PathBeneath {
     allowed_access: u64,
@@ -133,7 +133,7 @@ pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
-/// Makes this process non-dumpable: no core, and root's `/proc/self`. execve(2) undoes this.
+/// Makes this process non-dumpable: it leaves no core dump, and `/proc/self` belongs to root. execve(2) undoes this.
 pub fn make_undumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
@@ -145,7 +145,7 @@ pub fn make_dumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
 }
 
-/// Opens a pidfd, which is readable at the process's end, close-on-exec (`pidfd_open(2)`, Linux 5.3).
+/// Opens a pidfd, close-on-exec (`pidfd_open(2)`, Linux 5.3). It becomes readable when the process ends.
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, 0)?)
 }
@@ -221,19 +221,19 @@ pub(crate) fn set_securebits(bits: libc::c_ulong) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, bits, 0, 0, 0) }.into())
 }
 
-/// True if the bounding set has the capability, or if that is unknown (`PR_CAPBSET_READ(2const)`).
+/// True if the bounding set has the capability (`PR_CAPBSET_READ(2const)`). True also if that cannot be read.
 pub(crate) fn may_bound(capability: libc::c_ulong) -> bool {
     // SAFETY: a prctl with integer arguments.
     unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) != 0 }
 }
 
-/// Drops a capability from the bounding set. `EINVAL` beyond the kernel's last capability (`PR_CAPBSET_DROP(2const)`).
+/// Drops a capability from the bounding set (`PR_CAPBSET_DROP(2const)`). `EINVAL` above the kernel's last one.
 pub(crate) fn drop_bound(capability: libc::c_ulong) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into())
 }
 
-/// Makes a terminal the controlling one. Fails if another session has it (`TIOCSCTTY`).
+/// Makes a terminal the session's controlling terminal (`TIOCSCTTY`). Fails if another session has it.
 pub(crate) fn control_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes an integer argument; 0 means not to steal it.
     check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
@@ -254,7 +254,7 @@ pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
 pub struct Received {
     pub length: usize,
     pub descriptors: Vec<OwnedFd>,
-    /// True if the message has all its bytes and descriptors.
+    /// True if neither bytes nor descriptors of the message were cut off.
     pub is_whole: bool,
 }
 
@@ -299,8 +299,8 @@ fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     owned
 }
 
-/// Replaces this process's shared table of descriptors by a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9), which container
-/// engines allow, unlike unshare(2).
+/// Replaces the table of descriptors that this process shares by a copy of its own (`CLOSE_RANGE_UNSHARE`, Linux 5.9).
+/// Container engines allow this call, unlike unshare(2).
 pub(crate) fn leave_descriptors() -> io::Result<()> {
     // SAFETY: closes what cannot be open, numbers being positive integers.
     check(unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, libc::CLOSE_RANGE_UNSHARE) })
@@ -310,7 +310,7 @@ pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Converts a command of ioctl(2) to the C library's type. The kernel reads 32 bits.
+/// Converts a request number of ioctl(2) to the C library's type. The kernel reads 32 bits.
 pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
     #[cfg(target_env = "musl")]
     return command.cast_signed();

@@ -1,4 +1,4 @@
-//! Terminal of a program: the first among its descriptors 0, 1 and 2.
+//! Terminal of a program: the first terminal among the program's descriptors 0, 1 and 2.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::BorrowedFd;
@@ -8,7 +8,8 @@ use ipc::confinement::Tier;
 
 use crate::system;
 
-/// Makes the terminal the session's controlling one (`TIOCSCTTY`, `ioctl_tty(2)`). Fails if one of both is taken.
+/// Makes the terminal the controlling terminal of this session (`TIOCSCTTY`, `ioctl_tty(2)`). Fails if the session
+/// already has one, or if the terminal belongs to another session.
 pub fn take_control() -> io::Result<()> {
     let terminal = own().ok_or_else(|| io::Error::other("none of descriptors 0, 1 and 2 is a terminal"))?;
     system::control_terminal(terminal)
@@ -17,8 +18,8 @@ pub fn take_control() -> io::Result<()> {
 /// Path of the program's terminal in the full tier.
 pub(crate) const OWN_NAME: &str = "/dev/console";
 
-/// Returns `/dev/tty`, the opener's controlling terminal (tty(4)), and the terminal's own path, to which `/dev/stderr`
-/// leads.
+/// Returns the paths by which a program may open its terminal: `/dev/tty`, which stands for the opening process's
+/// controlling terminal (tty(4)), and the terminal's own path, to which `/dev/stderr` leads.
 pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     let own = match tier {
         Tier::Full => Some(OWN_NAME.into()),

@@ -1,5 +1,5 @@
-//! Waits in tests. A condition may come true late, since another test's forked child keeps every socket open until it
-//! executes.
+//! Waiting for conditions in tests. A condition about a closed socket may become true late: another test's forked child
+//! has a copy of every socket until it executes its program.
 
 use std::time::{Duration, Instant};
 

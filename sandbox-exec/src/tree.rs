@@ -20,18 +20,18 @@ use crate::compile::MAX_RULES;
 
 /// File system as the compilation of rules sees it. Tests implement it with plain data.
 pub trait Tree {
-    /// Lists a directory. Too many entries are an error ([`io::ErrorKind::FileTooLarge`]).
+    /// Lists a directory. Fails if it has too many entries ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
-    /// Returns the identity of a file. Does not follow a final link.
+    /// Returns the identity of a file; a final link is not followed.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
-    /// Path without symbolic links, as far as it exists.
+    /// Path in which the links are resolved, as far as it exists.
     pub path: Cow<'p, Path>,
-    /// Identity of the requested file, without following a final link; `None` if it does not exist.
+    /// Identity of the file at the requested path; a final link is not followed. `None` if nothing exists there.
     pub identity: Option<Identity>,
 }
 
@@ -59,7 +59,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// Identity of a file, the same under all of its names.
+/// Identity of a file, by which its hard links are recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub device: u64,
@@ -67,8 +67,8 @@ pub struct Identity {
     pub directory: bool,
 }
 
-/// Maximum number of entries that are listed: a program can make millions around a hidden path. Exceeds [`MAX_RULES`],
-/// since links need no rules.
+/// Maximum number of entries of a directory that are listed: a program can create millions beside a hidden path. More
+/// than [`MAX_RULES`], since links need no rules.
 const MOST_ENTRIES: usize = 5 * MAX_RULES;
 
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ struct Known {
 #[derive(Debug)]
 enum Holds {
     Nothing,
-    /// The directory cannot be listed, or has too many entries.
+    /// Entries that are not known: the directory cannot be listed, or has too many.
     Unknown,
     These(Rc<[Entry]>),
 }
@@ -129,7 +129,7 @@ impl Tree for Host {
 }
 
 impl Host {
-    /// Replaces each name in a path without links by the name that its directory lists.
+    /// Replaces each name of a path without links by its directory's spelling (the file system may fold case).
     fn as_listed(&self, path: &Path) -> PathBuf {
         path.iter().fold(PathBuf::new(), |place, name| {
             let asked = place.join(name);
@@ -137,7 +137,7 @@ impl Host {
         })
     }
 
-    /// Resolves the links of a directory's path, and lists the directory, which may be missing.
+    /// Resolves the links in the path of a directory that may be missing, and lists the directory.
     fn directory(&self, path: &Path) -> Rc<Known> {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -159,7 +159,7 @@ impl Host {
 }
 
 impl Known {
-    /// Returns the path with the listed name, and the metadata; `None` if nothing exists there.
+    /// Returns the path with the name as it is listed, and the metadata; `None` if nothing exists there.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),
@@ -199,11 +199,10 @@ fn list(directory: &Path, most: usize) -> io::Result<Vec<Entry>> {
 /// Magic number of XFS (linux/magic.h); not every C library defines it.
 pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
-/// File systems whose lists have the inode numbers of `stat`.
+/// File systems whose directory lists have the same inode numbers as stat(2).
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// True if a directory's list has the inode numbers of `stat`. FUSE and vfat invent numbers; overlays have a lower
-/// layer's.
+/// True if a directory's list has the inode numbers of stat(2), unlike on FUSE, vfat and overlays.
 fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     match statfs(directory).map(|found| found.filesystem_type()) {
@@ -217,7 +216,7 @@ fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     }
 }
 
-/// Canonicalises the part of `path` that exists and appends the rest.
+/// Resolves the links in the existing part of `path`, and appends the rest.
 pub fn resolve(path: &Path) -> PathBuf {
     if let Ok(canonical) = fs::canonicalize(path) {
         return canonical;
@@ -285,7 +284,8 @@ pub(crate) mod tests {
         Host { listed: RefCell::new(listed), ..Host::default() }
     }
 
-    /// Lists the entries under other names, like a file system that folds case.
+    /// Tests a file system that folds case: a file is found under the name that its directory lists, although another
+    /// spelling is requested. The list is made up.
     #[test]
     fn what_is_listed_under_another_name_is_found_under_that() {
         let directory = tempfile::tempdir().unwrap();
@@ -330,7 +330,8 @@ pub(crate) mod tests {
         assert_eq!(found("link/key").0, root.join("SUB/key"));
     }
 
-    /// On an overlay of two file systems, a changed file is listed with the lower layer's number.
+    /// Tests an overlay of two file systems, whose list has the lower layer's inode number for a changed file. The
+    /// number of stat(2) must be used.
     #[test]
     fn numbers_are_asked_for_where_lists_have_others() {
         let place = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Tests of commands, each in a Landlock domain nested in its worker's.
 //!
-//! Mostly the test process is the worker. A worker that dies or is confined is a process of its own: the last "test" in
-//! this file, which only runs when another test executes it.
+//! In most tests the test process itself is the worker. A worker that dies or is confined is another process: it runs
+//! the last "test" in this file, which does nothing unless another test executes it.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ fn gone(output: &str) {
     }
 }
 
-/// Command that asks to be traced, then stops at a signal that it handles, until its tracer continues it.
+/// Script of a command that asks to be traced, then stops at a signal until its tracer continues it.
 const TRACED: &str = "exec python3 -c 'import ctypes, os, signal\n\
     signal.signal(signal.SIGUSR1, lambda *_: print(\"handled\", flush=True))\n\
     print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True)\n\
@@ -258,7 +258,8 @@ fn a_command_can_touch_neither_its_reaper_nor_its_worker() {
     kill(Pid::from_raw(me.cast_signed()), None).unwrap();
 }
 
-/// Another command's reaper, or another command before its exec, would be a way into the worker.
+/// Tests that a command cannot read the memory of another command's process while that starts. Such a process, the
+/// reaper or the command before its exec, is a copy of the worker's.
 #[test]
 fn a_command_cannot_open_the_memory_of_what_starts_beside_it() {
     let worker = Worker::new();

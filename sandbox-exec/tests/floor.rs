@@ -63,7 +63,7 @@ fn a_server_of_the_host_is_not_there() {
     });
 }
 
-/// A second listener beneath the first fails (`EBUSY`).
+/// Tests sandbox-exec inside another: the inner one gets no seccomp listener, since the outer one has one (`EBUSY`).
 #[test]
 fn without_a_listener_it_is_degraded_and_has_no_sockets() {
     in_tier_as_each_user(Tier::Floor, |place| {

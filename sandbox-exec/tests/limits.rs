@@ -1,4 +1,4 @@
-//! Tests of the bound on the number of processes of one program.
+//! Tests of the limit on the number of processes of one program.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::{Bounds, BrokerReport, Confinement, Tier};
 use nix::libc;
 
-/// Forks at most 200 processes; prints their number, and the error of the last.
+/// Script that forks at most 200 processes, and prints their number and the error of the last fork.
 const FORKS: &str = "import os\n\
     end, hold = os.pipe()\n\
     made, error = 0, 0\n\

@@ -1,4 +1,4 @@
-//! Checks the table of SECURITY.md against the code, and tests every row that can be produced here.
+//! Tests that compare the tables of SECURITY.md with the code, and try each row that this machine can produce.
 
 #![expect(
     clippy::unwrap_used,
@@ -50,7 +50,7 @@ fn verdict(platform: Platform, tier: Tier) -> String {
     if platform.absent_layers(tier).is_empty() { format!("starts {tier}") } else { "refused".to_owned() }
 }
 
-/// Returns a row of the first table: the verdicts with and without namespaces and seccomp's notifications.
+/// Returns four columns of a row in the first table: the verdicts with and without namespaces and seccomp listeners.
 fn columns(platform: Platform) -> [String; 4] {
     let deaf = Platform { listener: false, ..platform };
     [(platform, true), (deaf, true), (platform, false), (deaf, false)].map(|(platform, namespaces)| {
@@ -90,7 +90,7 @@ fn the_tables_of_security_md_are_the_codes() {
     }
 }
 
-/// Answer of a machine's own seccomp profile to a call: an error, always or if an argument has these bits.
+/// Rule of a machine's own seccomp profile: `call` fails with `errno`, always or if an argument has the bits.
 #[derive(Clone, Copy)]
 struct Answers {
     call: libc::c_long,

@@ -1,4 +1,5 @@
-//! Test of orphans of a killed reaper, in a program of its own: each of its children is a reaper or an orphan.
+//! Test that the orphans of a killed reaper are ended. It is a test program of its own, since every child of the
+//! process that is no reaper counts as an orphan.
 
 #![expect(
     clippy::unwrap_used,

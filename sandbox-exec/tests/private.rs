@@ -14,14 +14,14 @@ use std::process::Output;
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::Tier;
 
-/// Commands that mount what a container's engine does.
+/// Commands that mount a new `/dev/shm` and `/dev/pts`, as a container engine does.
 const FRESH: &str =
     "mount -t tmpfs shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
 
 const MEMORY: &str = "echo x > /dev/shm/new && cat /dev/shm/new && rm /dev/shm/new";
 const TERMINAL: &str = "python3 -c 'import os; os.write(os.openpty()[1], b\"x\"); print(\"x\")'";
 
-/// Runs sandbox-exec in a container's namespaces, after a script has prepared them.
+/// Runs a script in sandbox-exec in a container's namespaces. `prepare` is a script that runs in the namespaces before.
 fn contained(place: &Place, namespaces: &[&str], prepare: &str, flags: &str, script: &str) -> Output {
     let inner = place.path("sandbox-exec");
     let run = format!(
@@ -73,7 +73,8 @@ fn what_is_older_than_the_container_is_not() {
     });
 }
 
-/// The directory is young enough, but a process that sees this machine's processes is in no container.
+/// Tests that `/dev/shm` and `/dev/pts` are not granted to a program that sees this machine's processes, and so is in
+/// no container. Both directories are new enough to be granted.
 #[test]
 fn without_a_pid_namespace_nothing_is() {
     as_each_user(|place| {
@@ -121,7 +122,7 @@ fn what_is_hidden_in_it_keeps_all_of_it() {
     });
 }
 
-/// Script of two programs. The first one waits, the second one starts, then the first one creates a file.
+/// Script of two programs in one container. When the second has started, the first creates a file in shared memory.
 const TWO: &str = "mkfifo ready go made end && { $0 --tier floor --write . -- /bin/bash -c '\
       echo > ready; read < go; echo theirs > /dev/shm/segment; echo > made; read < end; cat /dev/shm/segment; \
       rm /dev/shm/segment' & } && read < ready && $0 --tier floor --write . -- /bin/bash -c 'echo > go; read < made; '\"$1\"; \

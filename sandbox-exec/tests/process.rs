@@ -99,7 +99,8 @@ fn what_is_opened_does_not_take_the_place_of_a_closed_standard_stream() {
     });
 }
 
-/// A child is moved to another processor than its parent's when it starts.
+/// Tests that the program may run on the same processors as the process that starts sandbox-exec, although at the start
+/// sandbox-exec moves its child to another processor.
 #[test]
 fn a_program_may_run_where_whoever_started_it_may() {
     const ASK: [&str; 3] = ["/bin/grep", "Cpus_allowed:", "/proc/self/status"];
@@ -192,7 +193,7 @@ fn assert_gone(place: &Place, named: &str) {
 
 const NAMESPACE: &str = "echo -n $(readlink /proc/self/ns/pid)' '";
 
-/// Starts a daemon that leaves its session and parent, and one that ignores signals; prints their pids.
+/// Script that starts one daemon in a new session and one that ignores signals, and prints their pids.
 const DAEMONS: &str = "(setsid bash -c 'trap \"\" TERM HUP INT; echo $$; exec sleep 1000 > /dev/null' &) ; \
                        setsid bash -c 'echo $$; exec sleep 1000 > /dev/null' & ";
 

@@ -1,4 +1,4 @@
-//! Tests of the reports of the broker's denials on its pipe: only the broker writes them, whatever the program does.
+//! Tests of the reports of denials that the broker writes to its pipe. The program must not be able to write there.
 
 #![expect(
     clippy::unwrap_used,
@@ -107,7 +107,7 @@ fn in_the_floor_servers_names_files_and_objects_of_the_host_are_told() {
     });
 }
 
-/// The search for a listener does not disturb a server outside.
+/// Tests that a denied connection is reported only if a server listens, and that finding out does not disturb it.
 #[test]
 fn a_socket_at_which_nobody_listens_is_not_told() {
     as_each_user(|place| {
@@ -134,7 +134,7 @@ fn a_socket_at_which_nobody_listens_is_not_told() {
     });
 }
 
-/// A denial by plain permissions, or the kernel, is not one by the rules.
+/// Tests that a call which plain permissions or the kernel would deny anyway is not reported as denied by the rules.
 #[test]
 fn what_would_have_failed_without_the_rules_is_not_told() {
     as_each_user(|place| {
@@ -165,7 +165,7 @@ fn what_would_have_failed_without_the_rules_is_not_told() {
     });
 }
 
-/// Writes its argument, in hexadecimal, to all descriptors of itself and its parents that it can open.
+/// Script that writes its argument, given in hexadecimal, to every descriptor of itself and its parents.
 const FORGE: &str = r"
 import ctypes, os, sys
 frame = bytes.fromhex(sys.argv[1])
@@ -189,7 +189,7 @@ for n in found:
         pass
 print(len(found))";
 
-/// Returns the report of an end that did not happen.
+/// Returns a forged report that the program has ended with status 99.
 fn forged() -> String {
     let body = frame::seal(Generation(0), &BrokerReport::Ended { status: 99 }).unwrap();
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
@@ -216,7 +216,7 @@ fn the_program_has_no_end_of_the_pipe_and_cannot_take_one() {
     });
 }
 
-/// Nobody reads the reports meanwhile: the broker does not wait, and its memory is bounded.
+/// Tests many denied calls while nobody reads the reports: the broker does not wait, and its memory is bounded.
 #[test]
 fn a_flood_of_refused_calls_is_told_in_so_many_words() {
     as_each_user(|place| {

@@ -1,5 +1,5 @@
-//! Tests that no seccomp program prevents acts of honest programs: panics, aborts, debuggers, sanitizers, threads,
-//! every way to start a process, own filters and Landlock domains.
+//! Tests that no seccomp program of the sandbox prevents usual acts of programs: panics, aborts, debuggers, sanitizers,
+//! threads, every way to start a process, own filters and Landlock domains.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,8 @@ use tempfile::TempDir;
 
 type Stack = Vec<Program>;
 
-/// Returns the seccomp programs of every policy, also with those of a command that only reads or needs no network.
+/// Returns stacks of seccomp programs, each with a name: those of every policy, also with the additional one of a
+/// command that only reads or needs no network.
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
@@ -44,7 +45,7 @@ fn stacks() -> Vec<(String, Stack)> {
     all
 }
 
-/// The strictest stacks, for slow tests.
+/// Returns the strictest stacks of [`stacks`], for slow tests.
 fn strictest() -> Vec<(String, Stack)> {
     let mut all = stacks();
     all.retain(|(name, stack)| stack.len() > 1 && name.contains("root: true, truncate: true"));
@@ -66,7 +67,7 @@ fn users() -> Vec<Option<u32>> {
     if getuid().is_root() { vec![None, Some(12345)] } else { vec![None] }
 }
 
-/// Runs a program under a stack of seccomp programs, as a user.
+/// Runs a program under a stack of seccomp programs as the given user; `None` for the test's own.
 fn run(program: &OsStr, arguments: &[&str], stack: &[Program], user: Option<u32>) -> Output {
     let mut command = Command::new(program);
     let environment = BTreeMap::from([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("HOME", "/")]);
@@ -95,8 +96,8 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Runs a program as every user, without a filter and under every stack. `is_well` must hold, unless the tool fails
-/// without a filter, too.
+/// Runs a program as every user, without a filter and under every stack. Each time `is_well` must be true, unless it is
+/// already false without a filter.
 fn survives(what: &str, program: &OsStr, arguments: &[&str], is_well: &dyn Fn(&Output) -> bool) {
     survives_under(&stacks(), what, (program, arguments), is_well);
 }
@@ -141,8 +142,8 @@ fn compile(directory: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Copies this program to a path where every user can execute it, in another process: a forked child would inherit the
-/// open copy, which then could not be executed (`ETXTBSY`).
+/// Copies this test program to a path where every user can execute it. The copying is done by another process: a child
+/// that another test forks would keep the copy open for writing, and it could not be executed (`ETXTBSY`).
 fn this_program(directory: &Path) -> PathBuf {
     let copy = directory.join("this");
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap();

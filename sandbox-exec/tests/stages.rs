@@ -1,4 +1,4 @@
-//! Tests of exit codes by stage, of the reports, and of refusals to start half confined.
+//! Tests of each stage's exit code, of the reports, and of starts that fail rather than confine a program partly.
 
 #![expect(
     clippy::unwrap_used,

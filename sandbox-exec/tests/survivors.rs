@@ -1,4 +1,4 @@
-//! Tests that survivors of a killed broker are ended, in a delegated control group.
+//! Tests that processes which survive a killed broker are ended by the next start, in a delegated control group.
 
 #![expect(
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ impl Delegated {
         }
     }
 
-    /// Marks the group as delegated, and returns a new group in it for the broker.
+    /// Marks this control group as delegated, and returns a new child group for the broker.
     fn with_subgroup(&self, place: &Place) -> Self {
         let mark = Command::new("python3")
             .args(["-c", "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')"])
@@ -87,7 +87,7 @@ impl Drop for Delegated {
     }
 }
 
-/// Runs a test in a delegated group, in the floor.
+/// Runs a test in a delegated control group, in the floor tier.
 fn delegated(test: impl Fn(&Place, &Delegated)) {
     in_tier_as_each_user(Tier::Floor, |place| match Delegated::new(place) {
         Some(group) => test(place, &group),
@@ -102,7 +102,7 @@ fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// Starts a broker whose program leaves a daemon. Returns the broker, and the daemon's pid.
+/// Starts a broker whose program leaves a daemon running. Returns the broker, and the daemon's pid.
 fn with_daemon(place: &Place, group: &Delegated) -> (std::process::Child, u32) {
     let mut command = place.sandbox(&[]);
     group.enter(&mut command);
@@ -171,7 +171,7 @@ fn what_a_killed_broker_left_is_ended_by_the_next_start() {
     });
 }
 
-/// Root may create groups in the hierarchy's root, but a broker without capabilities could not remove them.
+/// Tests that no control group is created where only capabilities allow it: the broker could not remove it later.
 #[test]
 fn where_only_capabilities_would_make_a_group_there_is_none() {
     delegated(|place, group| {

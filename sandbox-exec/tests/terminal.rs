@@ -1,4 +1,4 @@
-//! Tests of the terminal of a program's own: it is the controlling terminal, and no other is.
+//! Tests of the terminal made for a program: it is the controlling terminal, and no other one can be opened.
 
 #![expect(
     clippy::unwrap_used,
@@ -63,7 +63,7 @@ fn the_terminal_is_the_sessions_own() {
     });
 }
 
-/// A terminal inside may have the number of one outside, and only those inside have names.
+/// Tests that a program cannot write to a host's terminal by its path. (A terminal inside may have the same path.)
 #[test]
 fn another_terminal_cannot_be_opened_by_its_name() {
     as_each_user(|place| {

@@ -1,4 +1,4 @@
-//! Tests of a sandbox-exec that runs and waits for its order.
+//! Tests of a sandbox-exec that has been started and waits for the order of what to execute.
 
 #![expect(
     clippy::unwrap_used,

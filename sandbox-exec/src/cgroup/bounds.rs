@@ -1,8 +1,8 @@
-//! Bounds on the resources of a group's processes (`cgroups(7)`, version 2).
+//! Bounds on the resources of a control group's processes (`cgroups(7)`, version 2).
 //!
 //! The kernel enables controllers only for groups whose parent has no process of its own. The broker enables them only
-//! in a parent that an attribute marks as delegated. Ownership does not suffice: in another parent, a program would
-//! escape its user's bounds on the broker's group.
+//! if an attribute marks the parent as delegated. It does not suffice that the user owns the parent: the user's own
+//! bounds may be set on the broker's group there, and a program in a sibling group would escape them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use ipc::confinement::Bounds;
 
 use crate::system::file;
 
-/// Attribute of a delegated group, with the value `1` (`systemd.resource-control(5)`, `Delegate=`).
+/// Attribute of a delegated control group, with the value `1` (`systemd.resource-control(5)`, `Delegate=`).
 const DELEGATED: &std::ffi::CStr = c"user.delegate";
 
 pub(super) fn is_delegated(group: &Path) -> bool {
     file::has_attribute(group, DELEGATED, b"1")
 }
 
-/// Sets the bounds as far as possible; returns those that were set.
+/// Sets as many of the wanted bounds as possible; returns those that were set.
 pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     let set = |controller: &str, most: Option<u64>| {
         most.filter(|most| {
@@ -31,7 +31,7 @@ pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
 }
 
-/// Enables a controller for `parent`'s groups. It is never disabled, since other brokers may use it.
+/// Enables a controller for the child groups of `parent`. It stays enabled, since other brokers may use it.
 fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     let path = parent.join("cgroup.subtree_control");
     if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
@@ -48,7 +48,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Creates plain files in the place of a group's. The kernel's reaction is not tested.
+    /// Creates a directory of plain files in place of a control group, so the kernel's reaction is not tested.
     fn parent(enabled: &str, files: &[&str]) -> tempfile::TempDir {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("group")).unwrap();

@@ -1,4 +1,4 @@
-//! Start of a command up to exec: a fork of its single-threaded reaper.
+//! Start of a command, from the fork of its single-threaded reaper up to exec.
 
 use std::convert::Infallible;
 use std::ffi::c_int;

@@ -28,7 +28,7 @@ pub use reaper::reap;
 use request::{CommandFilter, Request};
 use start::Given;
 
-/// Only argument of a process that executes [`reap`].
+/// Only argument of a reaper process; makes the worker's program call [`reap`].
 pub const REAP: &str = "--reap";
 
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +74,8 @@ pub enum DomainAccess {
     Standing,
     /// All access of the worker except the network: the command declared that it needs none.
     Offline,
-    /// Access of a command that declared that it only reads. It can write only its temp directory and the null device,
-    /// and has no network but one granted by name.
+    /// Access of a command that declared that it only reads. The command can write only its temp directory and the null
+    /// device, and reaches only hosts that were granted by name.
     Read {
         temp: PathBuf,
         /// Network that the command may use, at most the worker's.
@@ -87,8 +87,8 @@ pub enum DomainAccess {
 pub struct Running {
     /// Pipe with the command's standard output and error, in order. Nonblocking.
     pub output: OwnedFd,
-    /// Pipe with four bytes once the command *and all its descendants* have ended ([`Ending::from_bytes`]). If it ends
-    /// without them, the reaper was killed. Nonblocking.
+    /// Pipe that delivers four bytes once the command *and all its descendants* have ended ([`Ending::from_bytes`]). If
+    /// the pipe ends without them, the reaper was killed. Nonblocking.
     pub status: OwnedFd,
     reaper: Option<Pid>,
 }
@@ -101,8 +101,8 @@ pub enum Ending {
 }
 
 impl CommandDomain {
-    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, unless it is a
-    /// write root. Makes this process a subreaper, so that it adopts a killed reaper's orphans for [`end_orphans`].
+    /// Prepares the Landlock domain of commands under `rights`. `temp` is the worker's private temp directory; `None`
+    /// if a write root contains it. Makes this process adopt a killed reaper's orphans ([`end_orphans`]).
     pub fn prepare(rights: &Rights, temp: Option<&Path>, tier: Tier) -> Result<Self, CommandError> {
         let platform = Platform::probe();
         let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
@@ -162,7 +162,7 @@ impl CommandDomain {
         Ok(running)
     }
 
-    /// Returns the seccomp program of a command with less access than its worker; `None` with the same access.
+    /// Returns the seccomp program of a command that has less access than its worker; `None` if it has the same access.
     fn filter(&self, access: &DomainAccess) -> Option<CommandFilter> {
         let policy = |net| Policy::of(net, self.platform, self.tier);
         match (access, self.net.reaches_out()) {
@@ -229,11 +229,11 @@ impl Ending {
     }
 }
 
-/// Bit in the status of a command that was never executed; bits 8–15 are then the stage's code, bits 16–23 the error
-/// number.
+/// Bit in the status of a command that was never executed. Bits 8–15 are then the stage's code, 16–23 the errno.
 const NOT_STARTED: i32 = 1 << 30;
 
-/// Kills and reaps this process's children except `reapers`: orphans of a killed reaper. Finds none without `/proc`.
+/// Kills and reaps this process's children except `reapers`. The others are orphans that a killed reaper left. Does
+/// nothing without `/proc`, which lists the children.
 pub fn end_orphans(reapers: &[u32]) {
     while let Ok(mut orphans) = children() {
         orphans.retain(|pid| !reapers.contains(&pid.cast_unsigned()));
@@ -266,7 +266,7 @@ pub fn deny_execution() -> io::Result<()> {
     Program::no_execution().attach()
 }
 
-/// Makes this process non-dumpable. Must be called first of all, since execve(2) has reset that.
+/// Makes this process non-dumpable. Must be called before anything else, since execve(2) has made it dumpable.
 pub fn make_undumpable() -> io::Result<()> {
     crate::system::make_undumpable()
 }

@@ -92,8 +92,8 @@ pub(super) fn at<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failed {
     move |error| Failed(stage, error.into())
 }
 
-/// Waits for the end of the command. True if it has ended; false after SIGTERM, which the worker or its death sends.
-/// Both signals are blocked, so none is lost.
+/// Waits for the end of the command. True if it has ended; false after SIGTERM, which the worker sends, or the kernel
+/// if the worker dies. SIGTERM and SIGCHLD are blocked, so that none is lost.
 fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) -> bool {
     let awaited = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGTERM]);
     loop {

@@ -1,4 +1,4 @@
-//! Order of a worker to a reaper, over a pipe.
+//! Request of a worker to a reaper to run a command, sent over a pipe.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use super::{CommandError, CommandSpec};
 use crate::seccomp::{Policy, Program};
 
-/// Maximum size of a request in bytes: the kernel takes 6 MiB of arguments and environment (execve(2)).
+/// Maximum size of a request in bytes. The kernel accepts 6 MiB of arguments and environment (execve(2)).
 const LONGEST: u64 = 16 << 20;
 
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Request {
     pub(super) worker: pid_t,
-    /// True if the descriptor for the command's domain is used; false without Landlock.
+    /// True if the reaper gets a domain for the command; false without Landlock.
     pub(super) has_domain: bool,
-    /// True if the descriptor for the domain with scopes alone is used; false if Landlock has no scopes.
+    /// True if the reaper gets a domain that only bounds signals and abstract unix sockets (Landlock scopes).
     pub(super) has_signals: bool,
     pub(super) filter: Option<CommandFilter>,
     cwd: WirePath,
@@ -80,7 +80,7 @@ impl Request {
         })
     }
 
-    /// Sends the request. The pipe takes a short one at once.
+    /// Sends the request. Does not wait if the request fits into the pipe.
     pub(super) fn send(&self, pipe: OwnedFd) -> io::Result<()> {
         File::from(pipe).write_all(&serde_json::to_vec(self)?)
     }

@@ -1,7 +1,8 @@
-//! Start of a reaper: the worker's own image with exactly the descriptors that it needs.
+//! Start of a reaper: another process of the worker's program, with exactly the descriptors that it needs.
 //!
-//! The reaper is in the worker's domain from the start, and its image has a name that cannot be replaced. It gets no
-//! variable of a dynamic loader (ld.so(8)): a command may write where libraries would be looked up.
+//! The reaper is in the worker's domain from the start. It is executed by a path that cannot lead to another program
+//! (`/proc/self/exe`). It gets no variable of the dynamic loader (ld.so(8)), since commands may write to the
+//! directories that such variables name.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -60,8 +61,8 @@ pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     Ok(posix_spawn(IMAGE, &actions, &signals()?, &arguments, &environment()?)?)
 }
 
-/// Returns attributes that block all signals, since a reaper waits for some, and reset SIGCHLD, which is not queued
-/// while it is ignored.
+/// Returns spawn attributes that block all signals, since a reaper waits for some of them, and that reset SIGCHLD to
+/// its default: while SIGCHLD is ignored, the kernel queues none.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;

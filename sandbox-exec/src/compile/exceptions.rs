@@ -14,12 +14,12 @@ pub(super) struct Exceptions<'a> {
     hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
     /// Directories that contain a hidden path or `/dev`, at any depth.
     ancestors: HashSet<OsString>,
-    /// Device numbers, by inode number, of files that are hidden, or were hidden when the session began.
+    /// Inodes of files that are hidden, or were hidden when the session began: device numbers by inode number.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Exceptions<'a> {
-    /// Enters each hidden path under its own name and its resolved one, and the files `moved` by device and inode.
+    /// Records each hidden path, also with links resolved, and the files `moved` by device and inode.
     pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
@@ -61,7 +61,7 @@ impl<'a> Exceptions<'a> {
         self.ancestors.contains(path.as_os_str())
     }
 
-    /// True if `path` is hidden, or a hard link to a hidden file.
+    /// True if `path` is hidden, or if its inode is a hidden file's (a hard link).
     pub(super) fn has(&self, path: &Path, inode: u64, tree: &impl Tree) -> bool {
         self.hidden.contains_key(path.as_os_str())
             || self

@@ -14,15 +14,15 @@ impl Access {
     const NOTHING: Self = Self(0);
     /// Right to list names.
     pub const LIST: Self = Self(1);
-    /// Right to read and execute contents.
+    /// Right to read and execute files.
     pub const READ: Self = Self(2);
-    /// Right to change everything.
+    /// Right to write, create, remove and rename files.
     pub const WRITE: Self = Self(4);
     /// Right to read and write a device.
     pub const DEVICE: Self = Self(8);
-    /// Rights on a directory of devices.
+    /// Rights on a directory of terminals: to list it, and to read and write the devices.
     pub const TERMINALS: Self = Self(1 | 8);
-    /// Rights on a read root: names and contents.
+    /// Rights on a read root: to list names, and to read and execute files.
     pub const TREE: Self = Self(1 | 2);
     pub const ALL: Self = Self(1 | 2 | 4);
 
@@ -47,9 +47,9 @@ impl BitOr for Access {
 pub struct PathRule {
     pub path: PathBuf,
     pub access: Access,
-    /// True if the path was requested, and so has to exist. Other paths were listed, and may have vanished.
+    /// True if the rights name the path, which must then exist. Other paths are from listings, and may be gone.
     pub named: bool,
-    /// True if a listing showed that the path is a file, which saves a lookup.
+    /// True if a directory listing showed that the path is a file; saves a look at the file itself.
     pub file: bool,
 }
 
@@ -59,7 +59,7 @@ impl PathRule {
     }
 }
 
-/// Rules by canonical path. Paths are compared by bytes: comparing components costs twenty times as much.
+/// Rules, by canonical path as a string: comparing paths by components costs twenty times as much.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     all: Vec<PathRule>,
@@ -88,7 +88,7 @@ impl Rules {
         self.all.len()
     }
 
-    /// Returns the rules without those that allow no more than the rules of the directories above.
+    /// Returns the rules, except those that allow nothing beyond the rules of the directories above them.
     pub(super) fn needed(self) -> Vec<PathRule> {
         let Self { all, places } = self;
         let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);

@@ -7,7 +7,7 @@ use ipc::confinement::{FileIdentity, Tier};
 use super::*;
 use crate::tree::{Entry, Found, Identity};
 
-/// File system as a list: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file of inode n.
+/// File system described by lines: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file with inode n.
 struct Listed {
     paths: BTreeSet<(PathBuf, char, u64)>,
     links: BTreeMap<PathBuf, PathBuf>,

@@ -1,7 +1,6 @@
-//! Thread that answers questions for addresses of hosts, accepts connections to them, and passes these to the gateway.
+//! Thread that answers the program's lookups, accepts its connections to hosts, and passes these to the gateway.
 //!
-//! A connection that the gateway has no room for stays in its listener's queue. Without a gateway every connection is
-//! reset.
+//! While the gateway has no room, connections stay in the listener's queue. Without a gateway all are reset.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -24,7 +23,7 @@ use crate::privilege::clear_capabilities;
 
 /// Maximum number of connections to one port that are accepted in one turn.
 const MOST_AT_ONCE: usize = 64;
-/// Pause if no descriptor or memory is left for another connection.
+/// Pause after a failure for lack of descriptors or memory, before the next connection is accepted.
 const REST: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -34,7 +33,7 @@ struct Acceptor {
     resolver: Resolver,
     ports: Vec<TcpListener>,
     gateway: Option<OwnedFd>,
-    /// Connection that the gateway has no room for, with its arrival. No other is accepted meanwhile.
+    /// Connection that the gateway has had no room for yet, with its message. Until it is sent, no other is accepted.
     held: Option<(TcpStream, Vec<u8>)>,
     rests_until: Option<Instant>,
 }
@@ -165,7 +164,7 @@ fn timeout(until: Option<Instant>, now: Instant) -> PollTimeout {
     left.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX))
 }
 
-/// Ends a connection with an error, not an end of file (`SO_LINGER`, socket(7)).
+/// Resets a connection, so that the program sees an error instead of an end of file (`SO_LINGER`, socket(7)).
 fn reset(connection: TcpStream) {
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     let _unset = setsockopt(&connection, sockopt::Linger, &at_once);

@@ -1,5 +1,5 @@
-//! Hosts that a program reaches by name, without a network. The picture is of the full tier; in the floor tier the
-//! sockets are on loopback ([`crate::mediate::Led`]).
+//! Hosts that a program without a network reaches by name. The picture shows the full tier; in the floor tier the
+//! resolver and the listener are on the host's loopback ([`crate::mediate::Led`]).
 //!
 //! ```text
 //! program ── "a.example?" ──► resolver      198.19.0.1: an address that stands for the name in this sandbox
@@ -8,13 +8,13 @@
 //!                               └─ Arrival and the connection ──► gateway: connects to the real host
 //! ```
 //!
-//! If a person may be asked, connections to hosts that are not on the list are accepted and passed on too, at the
-//! ports of the list and at [`ASKED`], and each is reported like a denied one.
+//! If the user may be asked, connections to unlisted hosts are also accepted and passed on, at the ports of the list
+//! and at [`ASKED`]. Each is reported like a denied connection.
 //!
-//! Nothing that is asked here leaves this process: no name is looked up anywhere, and no connection is made.
+//! This process looks up no name in the real network and connects to no host.
 //!
-//! * `names`: the list, and the addresses that stand for its names. `question`: messages of the Domain Name
-//!   System. `resolver`: their sockets. `acceptor`: the thread that answers and accepts.
+//! * `names`: the list, and the addresses that stand for its names. `question`: messages of the Domain Name System.
+//!   `resolver`: their sockets. `acceptor`: the thread that answers and accepts.
 
 mod acceptor;
 mod names;
@@ -32,13 +32,13 @@ pub(crate) use acceptor::start;
 pub use names::NamedHosts;
 pub(crate) use names::Permission;
 
-/// Address of the program's end of the pair of network devices.
+/// Address of the program's end of the virtual network link (veth pair).
 pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// Address of the other end of the pair, at which the resolver answers.
+/// Address of the other end of the virtual network link, at which the resolver answers.
 pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// First placeholder address of hosts; their range is 198.19.0.0/16.
+/// First placeholder address of hosts. All placeholders are in 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
 /// Placeholder address of the gateway's proxy ([`ipc::gateway::PROXY`]).

@@ -8,10 +8,10 @@ use ipc::rights::{HostName, Hosts};
 
 use super::{OF_HOSTS, OF_PROXY, OWN, RESOLVER, ports};
 
-/// Maximum number of names that have an address at a time.
+/// Maximum number of names that have a placeholder address at a time.
 const MOST: usize = 4096;
 
-/// Maximum number of names beyond the list that the user is asked about.
+/// Maximum number of unlisted names that the user is asked about.
 const MOST_ASKED: usize = 256;
 
 /// Hosts that a program may reach, and their placeholder addresses.
@@ -29,9 +29,9 @@ pub struct NamedHosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
     Address(Ipv4Addr),
-    /// The name is neither an internet name nor on the list.
+    /// The name is unlisted, and no internet host can have it, so it gets no address.
     Unlisted,
-    /// No address is free: every one may have an open connection.
+    /// No placeholder address is free: every one may have an open connection.
     Exhausted,
 }
 
@@ -39,9 +39,9 @@ pub(super) enum Resolved {
 pub(crate) enum Permission {
     Inside,
     Allowed,
-    /// Host that is not on the list, whose connection waits while a person is asked.
+    /// The host is not on the list. Its connection is accepted, and waits until the user has answered.
     Asked(HostName),
-    /// Placeholder address that may not be reached, with the host that it stands for, if any.
+    /// The host may not be reached. `None` if the placeholder address stands for no host.
     Denied(Option<HostName>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Permission {
 struct GivenAddresses {
     by_address: HashMap<u16, GivenAddress>,
     by_name: HashMap<HostName, u16>,
-    /// Number of the address that was assigned last: its last two bytes.
+    /// Placeholder address that was assigned last, as the number in its last two bytes.
     last: u16,
     count: u64,
     asked: usize,
@@ -59,15 +59,15 @@ struct GivenAddresses {
 struct GivenAddress {
     name: HostName,
     order: u64,
-    /// True if a connection to the address may be open.
+    /// True if a listed connection to the address may be open.
     connected: bool,
-    /// Ports beyond the list at which a connection may be open.
+    /// Unlisted ports at which a connection to the address may be open.
     asked: BTreeSet<u16>,
     program: String,
 }
 
 impl NamedHosts {
-    /// Takes the list of hosts. `own` is the name of this machine.
+    /// Creates the table for a list of hosts. `own` is the name of this machine.
     pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
         Self { hosts, asked: BTreeSet::new(), own, search: vec![], given: Mutex::new(GivenAddresses::new()) }
     }
@@ -78,13 +78,14 @@ impl NamedHosts {
         Self { asked, ..self }
     }
 
-    /// Sets domains in which names exist only if listed: programs try these names first (`search` of resolv.conf(5)).
+    /// Sets the search domains (`search` of resolv.conf(5)). A name in one exists only if listed: programs append these
+    /// domains to each name and try the result first.
     #[must_use]
     pub(crate) fn searched(self, search: Vec<HostName>) -> Self {
         Self { search, ..self }
     }
 
-    /// Returns the placeholder address of a name. If all are in use, takes the oldest one without a connection.
+    /// Returns the placeholder address of a name: a free one, or that of the oldest name without a connection.
     pub(super) fn resolve(&self, name: &HostName) -> Resolved {
         let is_local = name.as_str().rsplit('.').next() == Some("localhost");
         if is_local || self.own.as_ref() == Some(name) {
@@ -103,7 +104,7 @@ impl NamedHosts {
         number.map_or(Resolved::Exhausted, |number| Resolved::Address(address(number)))
     }
 
-    /// Decides on a call to an address; `connects` is false for datagrams. `program` returns the name of the caller.
+    /// Decides if a call may reach the address `to`. `connects` is false for datagrams; `program` names the caller.
     pub(crate) fn judge(
         &self,
         to: SocketAddr,
@@ -138,7 +139,7 @@ impl NamedHosts {
         Permission::Asked(name)
     }
 
-    /// Returns the host at this address, if it may be reached at the port or the user is asked about it.
+    /// Returns the host at a placeholder address, if it may be reached at the port or the user is asked about it.
     pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
@@ -158,7 +159,7 @@ impl NamedHosts {
 }
 
 impl GivenAddresses {
-    /// Returns a table with the proxy's address alone.
+    /// Returns a table in which only the proxy has an address.
     fn new() -> Self {
         let mut given = Self {
             by_address: HashMap::new(),
@@ -204,7 +205,7 @@ impl GivenAddresses {
         Some(self.last)
     }
 
-    /// Returns the next free number. Skips the first and last of the range, the network and broadcast addresses.
+    /// Returns the next free number of an address. Skips the first and last, which are network and broadcast.
     fn next(&self) -> u16 {
         let mut number = self.last;
         loop {

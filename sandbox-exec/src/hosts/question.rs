@@ -9,7 +9,7 @@ use super::names::Resolved;
 /// Maximum size of a question in bytes (RFC 1035, 4.2.1).
 pub(super) const MAX_QUESTION: usize = 512;
 
-/// Size of a message's header in bytes: number, flags, and four counts.
+/// Size of a message's header in bytes: its id, flags, and four counts.
 const HEADER: usize = 12;
 // Maximum sizes in bytes of a name on the wire, and of a label (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 255;
@@ -20,7 +20,7 @@ const ANSWER: u8 = 0x80;
 const OPERATION: u8 = 0x78;
 const AUTHORITATIVE: u8 = 0x04;
 const RECURSION_DESIRED: u8 = 0x01;
-/// Bit of the fourth byte: recursion is available.
+/// Bit in the fourth byte of a message which says that recursion is available.
 const RECURSION_AVAILABLE: u8 = 0x80;
 
 // Response codes.
@@ -34,9 +34,9 @@ const REFUSED: u8 = 5;
 // Type of an IPv4 address, and the class of the internet.
 const A: u16 = 1;
 const INTERNET: u16 = 1;
-/// Time in seconds for which an answer may be cached.
+/// Time in seconds for which programs may cache an answer.
 const LIFETIME: u32 = 60;
-/// Name in an answer: a reference to the name in the question, right after the header.
+/// Compressed name in an answer: a pointer to the question's name, right after the header (RFC 1035, 4.1.4).
 const SAME_NAME: [u8; 2] = [0xc0, 0x0c];
 
 struct HostQuestion {
@@ -47,7 +47,7 @@ struct HostQuestion {
     end: usize,
 }
 
-/// Answers a message. `None` for messages that are answers, and for too short ones.
+/// Returns the answer to a message. `None` if the message is itself an answer, or too short.
 pub(super) fn answer(message: &[u8], resolve: impl FnOnce(&HostName) -> Resolved) -> Option<Vec<u8>> {
     let header: &[u8; HEADER] = message.first_chunk()?;
     if header[2] & ANSWER != 0 {
@@ -80,7 +80,7 @@ fn written(header: &[u8; HEADER], code: u8, asked: &[u8], address: Option<Ipv4Ad
 }
 
 impl HostQuestion {
-    /// Reads the first question; `None` if it is malformed. Its name is never a reference (RFC 1035, 4.1.4).
+    /// Reads the first question; `None` if it is malformed. Its name is never compressed (RFC 1035, 4.1.4).
     fn read(message: &[u8]) -> Option<Self> {
         let mut labels = vec![];
         let mut at = HEADER;
@@ -99,7 +99,7 @@ impl HostQuestion {
         Some(Self { name: name(&labels), kind, class, end: at + 5 })
     }
 
-    /// Returns the code and address of the answer. Names have only IPv4 addresses.
+    /// Returns the response code and the address of the answer. Names have IPv4 addresses alone.
     fn answer(&self, resolve: impl FnOnce(&HostName) -> Resolved) -> (u8, Option<Ipv4Addr>) {
         match self.name.as_ref().map_or(Resolved::Unlisted, resolve) {
             Resolved::Unlisted => (NO_SUCH_NAME, None),
@@ -124,7 +124,7 @@ mod tests {
 
     const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 
-    /// Answers a message as if every name but `c.example` was on the list.
+    /// Answers a message as if every name except `c.example` was on the list of hosts.
     fn answered(message: &[u8]) -> Option<Vec<u8>> {
         let unlisted = |name: &HostName| name.as_str() == "c.example";
         answer(message, |name| if unlisted(name) { Resolved::Unlisted } else { Resolved::Address(ADDRESS) })

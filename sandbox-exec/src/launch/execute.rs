@@ -9,8 +9,7 @@ use nix::unistd::execve;
 
 use crate::stage::{Failure, Stage};
 
-/// Executes a command. Searches a name without a slash in `PATH` of `environment`, as execvp(3). Returns only on
-/// failure.
+/// Executes a command; a name without a slash is searched in `PATH` of `environment`. Returns only on failure.
 pub(super) fn execute(
     command: &[OsString],
     environment: &[(OsString, OsString)],

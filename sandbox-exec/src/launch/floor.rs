@@ -1,6 +1,6 @@
-//! Floor tier: this process is the broker. It enters a Landlock domain with scopes alone, so that it can kill exactly
-//! the processes beneath it. The program's domain is nested in that domain, so that the mediator may read the program's
-//! memory and duplicate its sockets.
+//! Floor tier: this process is the broker. It enters a Landlock domain that only bounds signals and abstract unix
+//! sockets, so that it can kill exactly the processes below it. The program's domain is nested in that domain. So the
+//! mediator may read the program's memory and duplicate its sockets.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -35,7 +35,7 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// Runs the program in the floor tier, and returns its exit status. `instead` tells why the full tier is not used.
+/// Runs the program in the floor tier; returns its exit status. `instead` tells why it is not the full tier.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -94,7 +94,7 @@ struct Child {
 #[derive(Debug)]
 struct Calls {
     handover: Handover,
-    /// Descriptors that the child inherits; closed here once the child has a table of its own.
+    /// Descriptors of the child. This process closes its own once the child has a separate table of descriptors.
     theirs: Theirs,
 }
 
@@ -108,7 +108,8 @@ struct HostsPath {
 type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
 impl Child {
-    /// Forks the child, which shares the table of descriptors. Nothing may be closed here until its listener is taken.
+    /// Forks the child, which at first shares this process's table of descriptors. This process must close no
+    /// descriptor until it has taken the child's listener.
     fn fork(launch: &Launch, ruleset: &Ruleset) -> Result<Self, Failure> {
         let Launch { confinement, command, .. } = launch;
         let (rules, awaited) = rules::begin(ruleset)?;
@@ -145,14 +146,14 @@ fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> 
     privilege::drop_capabilities().map_err(at(Stage::Capabilities))
 }
 
-/// Makes this process a subreaper, and enters a Landlock domain with scopes alone.
+/// Makes this process a subreaper, and enters a Landlock domain that only bounds signals and abstract unix sockets.
 fn enter_bound(ruleset: &Ruleset) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
     enter_scopes(ruleset, |scopes| Bound::enter(scopes, getppid().as_raw()))
 }
 
-/// Sends the Landlock rules to the program, and starts the mediator. Returns it, and the files opened for the rules.
+/// Sends the program its Landlock rules, and starts the mediator. Also returns the files opened for the rules.
 fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
@@ -193,8 +194,8 @@ fn lead(mediation: Mediation, way: Option<HostsPath>) -> io::Result<Mediation> {
     Ok(Mediation { led: Some(led), ..mediation })
 }
 
-/// Creates the socket with which the program tests that the network is denied. `None` without mediation, with the
-/// machine's network, and where only the mediator creates sockets.
+/// Creates the socket with which the program tests that the network is denied. `None` if the test needs none: without
+/// mediation, with the machine's network, or if only the mediator creates sockets.
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
     let used = |mediation: &Mediation| !mediation.net.is_the_machines() && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()

@@ -1,4 +1,4 @@
-//! Full tier: this process stays in the host's namespaces as the stub, and its child is the init of new ones.
+//! Full tier: this process, called the stub, stays in the host's namespaces. Its child is the init of new ones.
 
 #![expect(unsafe_code, reason = "init is a clone of the stub")]
 
@@ -29,14 +29,13 @@ use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 use crate::system::process;
 
-/// Flags for the new namespaces of init. Init makes the network namespace itself, since that takes longest.
+/// Flags for the new namespaces of init. Init creates the network namespace itself, since that takes longest.
 ///
-/// Cloning leaves init dumpable, so that the stub can map its ids; `unshare(2)` would not.
+/// A cloned init stays dumpable, so the stub can write its id maps; `unshare(2)` would make it non-dumpable.
 const SEPARATE: libc::c_int =
     libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-/// Runs the program in the full tier, and returns its exit status. Fails at the stage `Namespaces` if this machine does
-/// not allow the tier.
+/// Runs the program in the full tier; returns its exit status. Fails at stage `Namespaces` if they are denied.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -83,19 +82,19 @@ fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
     File::from(map).write_all(&[1]).map_err(at(Stage::Start))
 }
 
-/// Returns a pair of sockets. Messages to the first one carry the pid of their sender.
+/// Returns a pair of sockets. A message to the first one carries the pid of the process that sent it.
 fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (met, introduced) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
     setsockopt(&met, sockopt::PassCred, &true)?;
     Ok((met, introduced))
 }
 
-/// Returns the layout of the program's file tree, as far as it differs from the host's.
+/// Returns the parts of the program's file tree that differ from the host's.
 pub(super) fn layout(confinement: &Confinement, command: &[OsString]) -> Layout {
     Layout::new(confinement, program(confinement, command).as_deref())
 }
 
-/// Returns the path of the program; `None` if the command names it without a directory.
+/// Returns the program's path; `None` if the command has a name without a slash.
 fn program(confinement: &Confinement, command: &[OsString]) -> Option<PathBuf> {
     let name = PathBuf::from(command.first()?);
     (name.components().count() > 1).then(|| confinement.project.as_path().join(name))

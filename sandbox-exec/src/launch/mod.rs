@@ -1,10 +1,11 @@
 //! Start of a confined program: all steps up to `exec`, in the order of [`crate::stage`].
 //!
-//! * `ruleset`: everything that the child needs except the Landlock rules, made before the fork.
+//! * `ruleset`: the preparations before the fork: everything that the child needs except the Landlock rules.
 //! * `rules`: Landlock rules, made by the parent while the child prepares itself.
 //! * `program`: steps of the child up to `exec`.
 //! * `floor`: this process becomes the broker, its child the program.
-//! * `full`: this process becomes the stub, its child the broker and init, the child of init the program.
+//! * `full`: this process becomes the stub, which waits in the host's namespaces. Its child becomes the broker and the
+//!   init of new ones, and init's child the program.
 
 mod execute;
 mod floor;
@@ -38,7 +39,7 @@ use crate::system;
 #[derive(Debug)]
 pub struct Launch {
     pub confinement: Confinement,
-    /// True if the program is to end with the parent of this process.
+    /// True if the program has to end when the parent of this process ends.
     pub die_with_parent: bool,
     pub command: Vec<OsString>,
     pub gateway: Option<OwnedFd>,
@@ -51,7 +52,7 @@ impl Launch {
 
     /// Runs the program. Returns its exit status after the end of all descendants.
     ///
-    /// `Best` falls back to the floor tier only if namespaces cannot be made. Any other failure is returned.
+    /// If the best tier is wanted and namespaces cannot be created, uses the floor tier. Any other failure is returned.
     pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
         let mut gateway = self.gateway()?;
@@ -79,7 +80,7 @@ impl Launch {
         }
     }
 
-    /// Returns the socket to the gateway, if the rights have hosts. Fails if the program could not reach them.
+    /// Returns the socket to the gateway; `None` if the rights have no hosts. Fails if hosts could not be reached.
     fn gateway(&mut self) -> Result<Option<OwnedFd>, Failure> {
         let socket = self.gateway.take();
         if self.confinement.rights.net.hosts().is_none() {
@@ -104,8 +105,8 @@ impl Launch {
     }
 }
 
-/// Calls `enter` to put the broker into a domain with scopes alone, which later processes and threads inherit. Fails if
-/// scopes should deny the host's abstract unix sockets and do not.
+/// Calls `enter` to put the broker into a domain that only bounds signals and abstract unix sockets. Later processes
+/// and threads inherit it. Fails if the domain should deny the host's abstract unix sockets and does not.
 pub(crate) fn enter_scopes<T>(
     ruleset: &Ruleset,
     enter: impl FnOnce(Option<&Domain>) -> io::Result<T>,
@@ -120,7 +121,7 @@ pub(crate) fn enter_scopes<T>(
     Ok(entered)
 }
 
-/// True for a unix socket that keeps messages apart (`SOCK_SEQPACKET`, unix(7)).
+/// True for a unix socket that keeps message boundaries (`SOCK_SEQPACKET`, unix(7)).
 fn is_for_messages(socket: &OwnedFd) -> bool {
     let is_unix = getsockname::<UnixAddr>(socket.as_raw_fd()).is_ok();
     is_unix && getsockopt(socket, sockopt::SockType) == Ok(SockType::SeqPacket)

@@ -108,7 +108,7 @@ pub(super) fn no_entry(project: &WirePath, error: &io::Error) -> Failure {
     Stage::Directory.failed(format!("cannot enter {project}: {error}"))
 }
 
-/// Attaches seccomp filters. These deny openat2 to root, so rule files must be open already.
+/// Attaches seccomp filters. To root, they deny openat2, so files of rules must have been opened before.
 fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
     programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
@@ -133,7 +133,7 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
     if getppid().as_raw() == broker { Ok(()) } else { Err(Stage::Parent.failed("the broker is gone")) }
 }
 
-/// Resets all signals for the program. Rust ignores SIGPIPE, and the broker blocks the signals that it waits for.
+/// Resets the program's signals: Rust ignores SIGPIPE, and the broker blocks the signals that it waits for.
 pub(crate) fn default_signals() -> nix::Result<()> {
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]

@@ -1,7 +1,8 @@
 //! Landlock rules of a program, added while the program's process prepares itself.
 //!
-//! The ruleset is made before the fork. The parent adds the rules: a rule is on an inode, whichever mount the path was
-//! on. The child waits, and adds only rules for trees that the full tier replaces (its own `/tmp`, `/dev` and `/proc`).
+//! The ruleset is created before the fork. The parent adds the rules: a rule is for an inode, so the mount through
+//! which the parent opens the path does not matter. The child waits, and adds only rules for directories that the full
+//! tier replaces (its own `/tmp`, `/dev` and `/proc`).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -34,11 +35,11 @@ pub(crate) struct Seen<'a> {
     pub(crate) tier: Tier,
     pub(crate) platform: Platform,
     own_tmp: bool,
-    /// Read-only paths of the host that a private `/tmp` shows.
+    /// Host paths that a private `/tmp` shows read-only.
     pub(super) read_only: Vec<PathBuf>,
-    /// Files that the tier replaces so that the program resolves names of hosts by the broker.
+    /// Files that the tier replaces so that the program sends its host lookups to the broker.
     resolving: Vec<PathBuf>,
-    /// `/dev/shm` and `/dev/pts`, if only this container reaches them. Empty in the full tier, which mounts its own.
+    /// `/dev/shm` and `/dev/pts`, if they belong to this container alone. Empty in the full tier, which mounts its own.
     pub(super) private: Private,
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct Awaited {
 }
 
 impl<'a> Seen<'a> {
-    /// Describes a program in the floor tier, where calls are mediated if the kernel has seccomp listeners.
+    /// Describes a program in the floor tier, whose calls are mediated if the kernel has seccomp listeners.
     pub(crate) fn floor(confinement: &'a Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
         Self {
@@ -84,7 +85,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Describes a program in the full tier. Leaves out hidden paths that `layout` does not show to the program.
+    /// Describes a program in the full tier. Leaves out hidden paths that the program's tree `layout` lacks.
     pub(crate) fn full(confinement: &Confinement, platform: Platform, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
@@ -148,7 +149,7 @@ impl<'a> Making<'a> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds the rules on the host's files, and leaves the others for the child. Returns the files that it opened.
+    /// Adds the rules for files of the host, and leaves the other rules to the child. Returns the files that it opened.
     pub(super) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
@@ -180,8 +181,8 @@ impl Awaited {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
 
-    /// Waits for the parent's message, and adds the rules in it. Returns the domain, and a plan with the added rules
-    /// alone. Fails if the parent has ended.
+    /// Waits for the parent's message, and adds the rules in it. Returns the domain, and a plan that has only the rules
+    /// that were added. Fails if the parent has ended.
     pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
         let mut bytes = vec![];
         self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
@@ -205,7 +206,7 @@ impl Awaited {
     }
 }
 
-/// Returns the rights, with a project inside `/dev` as a read root, since a read root `/` does not include `/dev`.
+/// Returns the rights with the project as another read root if it is in `/dev`, which a read root `/` does not include.
 fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
     let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {

@@ -21,17 +21,16 @@ pub(crate) struct Ruleset {
     pub(crate) platform: Platform,
     pub(crate) tier: Tier,
     pub(crate) net: Network,
-    /// Seccomp programs: the standing one; for a read-only program also one that denies every change. Empty without
-    /// seccomp.
+    /// Seccomp programs: the standing one, and for a read-only program one that denies changes. May be empty.
     pub(crate) programs: Vec<Program>,
     pub(crate) mediation: Option<Mediation>,
-    /// Reason why the full tier is not used; `None` unless the best tier was requested.
+    /// Reason why the full tier is not used; `None` if it is, or if the best tier was not requested.
     pub(crate) no_full_tier: Option<NoFullTier>,
     pub(crate) missing: Vec<String>,
 }
 
 impl Ruleset {
-    /// Prepares a confinement. Fails if this platform lacks a layer of the tier, unless `allow_degraded` is set.
+    /// Prepares a program's confinement. Fails if this platform lacks a layer, unless `allow_degraded` is set.
     pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
         let Confinement { rights, project, temp, environment, allow_degraded, .. } = &*seen.confinement;
         let roots = rights.write.iter().chain([project]).filter(|root| Some(*root) != temp.as_ref());
@@ -67,7 +66,7 @@ impl Ruleset {
         Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
     }
 
-    /// Returns the mediating filter, which includes the first seccomp program, and the programs to attach after it.
+    /// Returns the mediating filter merged with the first seccomp program, and the seccomp programs to attach after it.
     pub(super) fn joined(&self) -> (Option<Filter>, &[Program]) {
         match (&self.mediation, self.programs.split_first()) {
             (Some(mediation), Some((standing, others))) => {
@@ -77,7 +76,7 @@ impl Ruleset {
         }
     }
 
-    /// True if the kernel denies abstract unix sockets of the host.
+    /// True if the kernel denies the program the host's abstract unix sockets.
     pub(crate) fn is_scoped(&self) -> bool {
         self.mediation.as_ref().is_some_and(|mediation| mediation.scoped)
     }
@@ -87,7 +86,7 @@ impl Ruleset {
     }
 }
 
-/// Returns the settings of the mediator. Unix sockets in writable directories and granted ones may be reached.
+/// Returns the settings of the mediator: unix sockets may be reached if they are granted or in writable directories.
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);

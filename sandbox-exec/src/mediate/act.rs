@@ -1,4 +1,4 @@
-//! Mediated calls: the arguments are copied and judged, then the call is performed.
+//! Mediated calls on sockets. The arguments are copied, the copy is judged, then the call is performed.
 
 use ipc::refusal::Act;
 use nix::errno::Errno;
@@ -120,7 +120,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Undoes the connection if another process, which took the port meanwhile, has received it.
+    /// Disconnects the socket again if another process took the port meanwhile and has received the connection.
     fn confirm(&self, socket: &OwnedFd, kind: SocketKind, target: &Target) -> Result<(), Errno> {
         if self.shared.rules.has_led_inside(kind, target) {
             return Ok(());
@@ -149,7 +149,7 @@ impl MediatedCall<'_, '_> {
         self.send(&socket, kind, message, integer(flags))
     }
 
-    /// Sends messages until one fails, and returns their number. Fails only if no message was sent.
+    /// Sends messages until one fails, and returns the number of sent messages. Fails only if no message was sent.
     fn send_messages(&mut self) -> Result<i64, Stop> {
         let [number, start, count, flags, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -245,7 +245,7 @@ impl MediatedCall<'_, '_> {
         Ok(Some(target))
     }
 
-    /// Sends bytes of a stream in pieces, the first one with the control data. Fails only if nothing was sent.
+    /// Sends a stream's data in pieces, the first one with the control data. Fails only if no byte was sent.
     fn send_stream(
         &mut self,
         socket: &OwnedFd,
@@ -277,7 +277,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Sends a datagram at once: the buffer of the socket bounds its size.
+    /// Sends a datagram as a whole: the socket's send buffer bounds its size.
     fn send_datagram(
         &mut self,
         socket: &OwnedFd,
@@ -294,7 +294,7 @@ impl MediatedCall<'_, '_> {
         self.send_bytes(socket, target, &bytes, &control.bytes, flags)
     }
 
-    /// Sends bytes. Tries without waiting first, and waits only if necessary.
+    /// Sends bytes. First tries without waiting; waits only if that is not possible.
     fn send_bytes(
         &mut self,
         socket: &OwnedFd,
@@ -324,8 +324,7 @@ impl MediatedCall<'_, '_> {
         Ok((socket, kind))
     }
 
-    /// Performs a call that may wait, as long as the socket's option `timeout` says; `soon` is true if no wait is
-    /// expected.
+    /// Performs a call that may wait, at most for the socket's `timeout`. `soon` is true if no wait is expected.
     pub(super) fn wait<T>(
         &self,
         socket: &OwnedFd,
@@ -345,8 +344,8 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Removes `MSG_ZEROCOPY`, with which the kernel would read this process's memory later. Fails if the socket allows the
-/// flag; the kernel itself may always refuse it.
+/// Returns the flags without `MSG_ZEROCOPY`, with which the kernel would read this process's memory after the call.
+/// Fails with `ENOBUFS` if the socket has zero-copy enabled; programs must expect that from the kernel as well.
 fn without_zero_copy(socket: &OwnedFd, flags: c_int) -> Result<c_int, Errno> {
     let wanted = flags & libc::MSG_ZEROCOPY != 0;
     if wanted && socket::option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY)? != 0 {

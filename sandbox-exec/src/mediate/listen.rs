@@ -17,7 +17,7 @@ use super::refusals::Denied;
 use super::unix::socket_file::SocketFile;
 
 impl MediatedCall<'_, '_> {
-    /// Mediates `bind(2)`. An end of a pair or a connection gets no name.
+    /// Mediates `bind(2)`. Leaves a unix socket that is an end of a pair or a connection without a name.
     pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -42,7 +42,7 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Value(0))
     }
 
-    /// Binds a socket. An address counts as free if only a socket has it that its programs have closed.
+    /// Binds a socket. An address counts as free if the programs have closed all sockets that have it.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
@@ -54,7 +54,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Mediates `accept(2)`. Closes connections from outside the sandbox, and continues to wait.
+    /// Mediates `accept(2)`. Closes connections from outside the sandbox, and then waits for the next.
     pub(super) fn accept(&mut self, flags: c_int) -> Result<NotificationAnswer, Stop> {
         let [number, name, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -119,8 +119,7 @@ pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
     if call == libc::SYS_accept4 { integer(arguments[3]) } else { 0 }
 }
 
-/// True for control data that does not choose a packet's destination, unlike source routes (`IP_RETOPTS`,
-/// `IPV6_RTHDR`).
+/// True for control data that does not choose the path of a packet, as source routes do (`IP_RETOPTS`, `IPV6_RTHDR`).
 pub(in crate::mediate) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
     !kind.is_internet()
         || match level {

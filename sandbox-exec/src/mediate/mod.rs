@@ -1,13 +1,13 @@
-//! The mediator: performs, for confined programs, the calls that no rule of the kernel can judge.
+//! The mediator performs calls for confined programs that no rule of the kernel can judge.
 //!
-//! `connect` and `sendmsg` have their destination behind a pointer, which a seccomp program cannot follow,
-//! and below ABI 9 Landlock does not know unix sockets. So [`Filter`] sends these calls to a listener; the
-//! broker, which is outside the domain, copies the arguments once, judges the copy, performs the call on a
-//! duplicate of the caller's own socket, and answers. The kernel continues no call that needs a decision:
-//! between a look at the caller's memory and the call, that memory can change.
+//! `connect` and `sendmsg` have their destination behind a pointer, which a seccomp program cannot follow, and below
+//! ABI 9 Landlock does not know unix sockets. So [`Filter`] sends these calls to a listener; the broker, which is
+//! outside the domain, copies the arguments once, judges the copy, performs the call on a duplicate of the caller's own
+//! socket, and answers. No call that needs a decision is left to the kernel, since the caller's memory can change after
+//! it was read.
 //!
-//! The mediated calls, by case and file. Landlock scopes signals and abstract names from ABI 6 on; "host" is a
-//! sandbox in the host's network namespace: the floor tier, and the full tier with the machine's network.
+//! The mediated calls, by case and file. Landlock scopes signals and abstract names from ABI 6 on; "host" is a sandbox
+//! in the host's network namespace: the floor tier, and the full tier with the machine's network.
 //!
 //! | calls | mediated | file |
 //! | --- | --- | --- |
@@ -21,14 +21,14 @@
 //! | `chmod`, `chown`, `utimensat`, `setxattr` …, `ioctl` of flags; `access` for writing | floor | `files/metadata` |
 //! | `chmod` … with the set-group-ID bit | full tier | `files/metadata` |
 //!
-//! * `filter`: the seccomp program that sends calls here. `call`: one call, its caller, its arguments, and the
-//!   threads. `act`, `listen`: performs calls on sockets.
-//! * `rules`: decides on destinations. `files/tree`: by path. `net`: on the host's network. `unix`: processes
-//!   that answer at a unix socket, and whether the kernel judges abstract names.
+//! * `filter`: the seccomp program that sends calls here. `call`: one call, its caller, its arguments, and the threads.
+//!   `act`, `listen`: performs calls on sockets.
+//! * `rules`: decides on destinations. `files/tree`: by path. `net`: on the host's network. `unix`: processes that
+//!   answer at a unix socket, and whether the kernel judges abstract names.
 //! * `kernel`: what the kernel says of processes and sockets. `refusals`: reports of denials.
 //!
-//! Objects inside the sandbox are identified by the kernel's whole key, never by a part of it that another object
-//! may have as well (`tests/mediate/keys.rs` and `names.rs` attack each part):
+//! Objects inside the sandbox are identified by the kernel's whole key, never by a part of it that another object may
+//! have as well (`tests/mediate/keys.rs` and `names.rs` attack each part):
 //!
 //! | object | the kernel's key | look-up | possible changes in between |
 //! | --- | --- | --- | --- |
@@ -40,33 +40,32 @@
 //! | process, thread | pid namespace, number | held by a pidfd; the caller by its call, which still waits | nothing |
 //! | file | mount, inode | held open (`O_PATH`), by the kernel's own name of it | nothing |
 //!
-//! A socket of another network namespace, or of another protocol than TCP and UDP, which must have been
-//! handed in, leads nowhere.
+//! A socket of another network namespace, or of another protocol than TCP and UDP, which must have been handed in,
+//! leads nowhere.
 //!
 //! The mediator ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
-//! Visible to a program: Landlock rules of its own do not bind calls that are performed here; one end of a
-//! pair of unix sockets, or of a connection, gets no name, and one that is bound by `/proc/self/fd` is named
-//! by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` fails
-//! with `ENOBUFS`; a handler runs, and a process stops, up to 50 ms late while a call waits; on the host's
-//! network a connection to an abstract name fails, below ABI 6, with `ECONNREFUSED` if its listener is closed
-//! in that moment; a caller that is not dumpable gets `EPERM`, unless this process may trace it
-//! (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be
-//! given a filter (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in
-//! that moment; at most 1024 ports of datagram sockets are connected to, or send to others. With the network
-//! on, the mediator does not see UDP that strangers send to a port from inside, and a port that the kernel
-//! chooses for `listen` or `IP_BIND_ADDRESS_NO_PORT`: no call from inside leads there.
+//! Visible to a program: Landlock rules of its own do not bind calls that are performed here; one end of a pair of unix
+//! sockets, or of a connection, gets no name, and one that is bound by `/proc/self/fd` is named by another number; a
+//! peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` fails with `ENOBUFS`; a handler runs,
+//! and a process stops, up to 50 ms late while a call waits; on the host's network a connection to an abstract name
+//! fails, below ABI 6, with `ECONNREFUSED` if its listener is closed in that moment; a caller that is not dumpable gets
+//! `EPERM`, unless this process may trace it (`CAP_SYS_PTRACE` in the user namespace). In the host's network namespace
+//! with the network off, also: no socket can be given a filter (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if
+//! another socket inside is bound to its port in that moment; at most 1024 ports of datagram sockets are connected to,
+//! or send to others. With the network on, the mediator does not see datagrams that processes outside send to a port of
+//! the sandbox, nor a port that the kernel chooses for `listen` or `IP_BIND_ADDRESS_NO_PORT`: no call from inside leads
+//! there.
 //!
-//! If the mediator creates all sockets ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram,
-//! and a message with an address, passes along no descriptors but sockets that are not connected; `sendmsg`
-//! on a connection fails with `EPERM`, after a second, if its process has several threads and any process
-//! inside has a datagram socket; `connect` on a connection that was started without waiting returns `EISCONN`
-//! the first time, too; a port is free for the host up to a second after its socket was closed, and then its
-//! queued peers are reset (invisible to processes that connect or bind inside); a socket that was handed in
-//! cannot accept, bind, connect or send datagrams; a process shares its table of descriptors (`CLONE_FILES`)
-//! with one other at most; where signals are mediated, `F_SETOWN_EX`, `FIOSETOWN` and `SIOCSPGRP` fail with
-//! `EPERM` on all but sockets that are not connected (`F_SETOWN` does not); more than 4096 sockets that are
-//! not connected fail (`ENOBUFS`).
+//! If the mediator creates all sockets ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram, and
+//! a message with an address, passes along no descriptors but sockets that are not connected; `sendmsg` on a connection
+//! fails with `EPERM`, after a second, if its process has several threads and any process inside has a datagram socket;
+//! `connect` on a connection that was started without waiting returns `EISCONN` the first time, too; a port is free for
+//! the host up to a second after its socket was closed, and then its queued peers are reset (invisible to processes
+//! that connect or bind inside); a socket that was handed in cannot accept, bind, connect or send datagrams; a process
+//! shares its table of descriptors (`CLONE_FILES`) with one other at most; where signals are mediated, `F_SETOWN_EX`,
+//! `FIOSETOWN` and `SIOCSPGRP` fail with `EPERM` on all but sockets that are not connected (`F_SETOWN` does not); more
+//! than 4096 sockets that are not connected fail (`ENOBUFS`).
 
 mod act;
 mod broker_sockets;
@@ -129,26 +128,26 @@ use crate::privilege::clear_capabilities;
 pub struct Mediation {
     pub net: Network,
     pub reach: Reach,
-    /// Trees in which unix sockets may be reached and metadata changed, canonical for this process.
+    /// Directories in which unix sockets may be reached and metadata changed, as canonical paths of this process.
     pub writable: Vec<PathBuf>,
     pub hidden: Vec<PathBuf>,
-    /// Unix sockets of other programs that may be reached, canonical.
+    /// Granted unix sockets of other programs, as canonical paths.
     pub reached: Vec<PathBuf>,
     pub host_network: bool,
-    /// True if the kernel denies this process abstract unix sockets outside the sandbox.
+    /// True if a Landlock scope denies this process abstract unix sockets outside the sandbox.
     pub scoped: bool,
-    /// True if objects of System V are mediated: the programs have no ipc namespace.
+    /// True if System V objects are mediated, since the programs have no ipc namespace.
     pub objects: bool,
-    /// True if signals are mediated, without a Landlock scope. This process then adopts orphans.
+    /// True if signals are mediated (Landlock has no scope for them). This process then adopts orphaned descendants.
     pub signals: bool,
     /// True if metadata may be changed only in `writable`, since no mount protects other files.
     pub metadata: bool,
     pub sockets: Sockets,
     /// Landlock domain in which socket files are created; `None` if none may be created.
     pub domain: Option<Arc<Domain>>,
-    /// Hosts that may be reached by name in the programs' own network; `None` for no hosts.
+    /// Hosts that may be reached by name from the programs' private network; `None` if there are none.
     pub hosts: Option<Arc<NamedHosts>>,
-    /// Hosts that may be reached by name on the host's network; `None` for no hosts.
+    /// Hosts that may be reached by name from the host's network namespace; `None` if there are none.
     pub led: Option<Arc<Led>>,
 }
 
@@ -170,8 +169,8 @@ impl Mediation {
 }
 
 impl Mediation {
-    /// True if only sockets of the same sandbox may send to the program's sockets: it is in the host's network
-    /// namespace and may not use the network.
+    /// True if the program's sockets may receive only from sockets of the same sandbox. That is so in the host's
+    /// network namespace, if the program may not use the network.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && !self.net.is_the_machines()
     }
@@ -199,7 +198,7 @@ struct Shared {
 }
 
 impl Mediator {
-    /// Mediates on separate threads, which take no signals. Raises the limit of open descriptors, and blocks the last
+    /// Starts threads that mediate, and that take no signals. Raises the limit of open descriptors, and blocks the last
     /// real-time signal in the calling thread.
     ///
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
@@ -321,7 +320,7 @@ impl Shared {
         }
     }
 
-    /// Starts the thread that watches waiting calls, if it does not run yet. `ENOBUFS` if it cannot start.
+    /// Starts the thread that watches waiting calls, if it does not run yet. `ENOBUFS` if it cannot be started.
     fn have_watched(self: &Arc<Self>) -> Result<(), Errno> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if !*watched {
@@ -341,7 +340,7 @@ impl Shared {
     }
 }
 
-/// Raises the limit of open descriptors, since each waiting call holds some.
+/// Raises the limit of open descriptors: each waiting call holds some.
 fn allow_many_descriptors() -> Result<(), Errno> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)

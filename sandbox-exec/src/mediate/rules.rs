@@ -1,4 +1,4 @@
-//! Rules for the destinations of calls, and for peers.
+//! Rules about destinations of calls, and about peers that connect.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use crate::hosts::{NamedHosts, Permission};
 pub(super) struct MediationRules {
     tree: ProcessTree,
     network: Net,
-    /// Cookie of the network namespace, if the kernel reports it (Linux 5.14).
+    /// Cookie of this process's network namespace; `None` if the kernel does not report it (before Linux 5.14).
     namespace: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Target {
     pub(super) address: Address,
     pub(super) inside: Option<SocketAddr>,
     named: Option<u64>,
-    /// True for a placeholder address, at which a connection may wait.
+    /// True if the address is a placeholder for a host, so that the connection may have to wait.
     is_host: bool,
     pub(super) asked: Option<Denied>,
     _held: Option<OwnedFd>,
@@ -97,8 +97,9 @@ impl MediationRules {
         }
     }
 
-    /// Fails with `EACCES` for a handed-in socket of another network namespace, where names differ. If the kernel has
-    /// no cookies of namespaces, no handed-in socket leads out of a private one.
+    /// Checks that a socket belongs to this network namespace. Fails with `EACCES` for a socket handed in from another,
+    /// where the same address means another socket. If the kernel reports no cookies of namespaces, every socket fails
+    /// in a private network, since it could be handed in.
     fn contains(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let is_told = self.namespace.is_some() || self.network.host().is_some();
         if is_told && socket::network(socket).ok() == self.namespace { Ok(()) } else { Err(Errno::EACCES) }
@@ -119,8 +120,8 @@ impl MediationRules {
         }
     }
 
-    /// Judges an internet address. One without a family dissolves an association; the kernel denies those of other
-    /// families. Protocols other than TCP and UDP have ports of their own, which are not looked up.
+    /// Judges an internet address. An address without a family dissolves an association; the kernel denies those of
+    /// other families. Protocols other than TCP and UDP are denied: their ports are not looked up.
     fn internet(
         &self,
         caller: &Caller<'_>,
@@ -147,7 +148,7 @@ impl MediationRules {
         }
     }
 
-    /// True for a target on this machine, where only a full queue delays a connection.
+    /// True if a target is on this machine: only a full queue can delay a connection to it.
     pub(in crate::mediate) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
         !kind.is_internet() || !target.is_host && (target.inside.is_some() || self.network.host().is_none())
     }
@@ -208,8 +209,8 @@ impl MediationRules {
         }
     }
 
-    /// Returns the denial of an unreachable target: a private network leads nowhere else, and on the host's network the
-    /// kernel denies abstract names.
+    /// Returns the denial of a target that the kernel could not reach: in a private network there are no other
+    /// machines, and on the host's network the kernel denies abstract names.
     pub(super) fn hindrance_of_way(&self, kind: SocketKind, target: &Target, errno: Errno) -> Denied {
         match (&self.network, target.address.meaning()) {
             (Net::Host(host), Meaning::Abstract(name)) if errno == Errno::EPERM => {
@@ -282,7 +283,7 @@ mod tests {
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 
-    /// Returns the kind of a listener inside, the listener and a client, and the listener's name.
+    /// Returns the kind of a listening socket inside, the listener and a connected client, and the listener's name.
     fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
         let kind = SocketKind { family, style: libc::SOCK_STREAM };
         let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());

@@ -1,10 +1,10 @@
-//! System V memory, semaphores and queues (`sysvipc(7)`) of programs without an ipc namespace: they have their own
-//! objects, and see no others.
+//! System V memory, semaphores and queues (`sysvipc(7)`) of programs without an ipc namespace. The programs of a
+//! sandbox can use only objects that they created.
 //!
-//! The broker creates each object without a key, and keeps the keys. The kernel continues a call on such an object: the
-//! number is in a register, which no thread can change. A number is free only after its object is removed, which only
-//! the broker does. (A process of the same user may remove one from outside; 65,536 objects later its number may come
-//! again.)
+//! The broker creates each object without a key, and keeps the keys itself. Calls on such an object are left to the
+//! kernel: the object's id is in a register, which no other thread can change. An id is reused only after its object is
+//! removed, which only the broker does. (A process outside of the same user may remove an object as well; 65,536
+//! objects later its id may be reused.)
 //!
 //! Visible to a program: the creator is the broker, an object's key is reported as 0, a removed object cannot be
 //! attached again while in use, and objects of others cannot be listed.
@@ -23,10 +23,10 @@ use super::call::address::integer;
 use super::call::listener::NotificationAnswer;
 use super::refusals::Denied;
 
-/// Maximum number of objects of a sandbox. The host's are limited for all users together.
+/// Maximum number of objects of a sandbox. The host's limit is for all users together.
 const MOST: usize = 256;
 
-/// Flag that some libraries add to commands: `IPC_64` (`linux/ipc.h`).
+/// Flag that some C libraries add to a command: `IPC_64` (`linux/ipc.h`).
 const VERSION: c_int = 0x100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ impl Objects {
         Ok(NotificationAnswer::Value(id.into()))
     }
 
-    /// Performs or allows a command on an object. Commands that list objects take an index as `id`, and are denied.
+    /// Performs a command on an object, or leaves it to the kernel. Commands that list all objects are denied.
     fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Denied> {
         match command & !VERSION {
             libc::IPC_RMID => {
@@ -142,14 +142,14 @@ impl Objects {
     }
 }
 
-/// Returns the number of the object with a key. Without a key (`IPC_PRIVATE`) each request is for a new object.
+/// Returns the id of the object with a key. `None` for `IPC_PRIVATE`, with which each request creates a new object.
 fn named(own: &BTreeMap<(ObjectKind, c_int), key_t>, kind: ObjectKind, key: key_t) -> Option<c_int> {
     let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
     (key != libc::IPC_PRIVATE).then_some(named.0.1)
 }
 
 impl ObjectKind {
-    /// Returns the allowed commands besides reading, changing the owner and removing.
+    /// Returns the commands that are allowed besides those for reading, changing the owner and removing.
     const fn commands(self) -> &'static [c_int] {
         match self {
             Self::Memory => &[libc::SHM_LOCK, libc::SHM_UNLOCK],
@@ -174,8 +174,8 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the denial of an object that was not made here. It is one by the rules only if the object exists and
-    /// plain permissions open it.
+    /// Returns the denial of an object that this sandbox did not create. It counts as a denial by the rules only if the
+    /// object exists and plain permissions allow access.
     fn anothers(self, id: c_int, errno: Errno) -> Denied {
         let name = match self {
             Self::Memory => "shared memory segment",
@@ -188,7 +188,7 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the machine's object of a key, if plain permissions open it.
+    /// Returns the id of the machine's object with a key; `None` if there is none or plain permissions deny it.
     fn find(self, key: key_t) -> Option<c_int> {
         // SAFETY: integers.
         let id = unsafe {
@@ -340,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Kinds have separate numbers and keys, and the kernel starts all of them at the same value.
+    /// Tests that ids and keys are kept apart by kind. The kernel starts the ids of all kinds at the same value.
     #[test]
     fn a_number_or_a_key_of_one_kind_opens_none_of_another() {
         let kinds = [ObjectKind::Memory, ObjectKind::Semaphores, ObjectKind::Queue];

@@ -1,5 +1,5 @@
-//! New `/dev` of a program in the full tier: harmless devices of the host, new terminals and shared memory, and granted
-//! devices.
+//! New `/dev` of a program in the full tier. It has the host's harmless devices and granted devices, and its own
+//! terminals and shared memory.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use super::tree::{Mounted, TreeError, at};
 use crate::compile::DEVICES;
 use crate::terminal;
 
-/// Device that opens the controlling terminal of a process.
+/// Path of the device that opens the controlling terminal of the calling process.
 const TTY: &str = "/dev/tty";
 
 const LINKS: [(&str, &str); 5] = [
@@ -29,7 +29,7 @@ const LINKS: [(&str, &str); 5] = [
 pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
 
 impl Nodes {
-    /// Copies the mounts of devices. `terminal` is true if the program has a terminal.
+    /// Copies the mounts of the host's devices; also `/dev/tty` if the program has a terminal.
     pub(super) fn copied(terminal: bool) -> Result<Self, TreeError> {
         let mut nodes = Self(vec![]);
         for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
@@ -55,7 +55,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Attaches the devices in the new `/dev`, which is mounted already.
+    /// Attaches the copied devices to the new `/dev`, which must be mounted already.
     pub(super) fn attach(self, dev: BorrowedFd<'_>) -> Result<(), TreeError> {
         for (path, node) in self.0 {
             let name = path.strip_prefix("/dev").unwrap_or(&path);

@@ -9,9 +9,9 @@ use super::mount;
 use super::tree::{TreeError, at};
 use crate::tree::{Host, Tree, resolve};
 
-/// Returns the hidden paths that exist, with the targets of links, sorted and without duplicates.
+/// Returns the existing hidden paths, and the targets of those that are links, sorted and without duplicates.
 ///
-/// Most paths that are hidden by default do not exist. To find that out, each directory is listed only once.
+/// Most paths that are hidden by default do not exist. To find the existing ones, each directory is listed only once.
 pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
     let tree = Host::default();
     let mut places: Vec<PathBuf> = vec![];

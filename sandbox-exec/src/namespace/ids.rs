@@ -1,4 +1,4 @@
-//! User and group ids in a user namespace: the same as outside, so that files keep their owners.
+//! User and group ids in the program's user namespace. They equal the host's, so that files keep their owners.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,8 +9,8 @@ use nix::unistd::{Pid, getegid, geteuid};
 
 /// Writes the id maps of a child in a new user namespace.
 ///
-/// A process with `CAP_SETUID` and `CAP_SETGID` maps every id to itself, since `ls`, `git` and `tar` look at the owners
-/// of files. Any other process may map only its own ids.
+/// With `CAP_SETUID` and `CAP_SETGID`, maps every id to itself, since `ls`, `git` and `tar` check the owners of files.
+/// Without them a process may map only its own ids.
 pub(crate) fn map(child: Pid) -> io::Result<()> {
     let place = |name: &str| format!("/proc/{child}/{name}");
     // An unprivileged user must write this before the group map. Elsewhere it is harmless, since no process

@@ -9,24 +9,25 @@ use crate::tree::resolve;
 /// Mount point of a program's private temp directory.
 pub(crate) const TMP: &str = "/tmp";
 
-/// Device directory, which the full tier always replaces.
+/// Directory of devices, which the full tier always replaces by a new one.
 const DEV: &str = "/dev";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Private temp directory to mount on `/tmp`, if there is one.
+    /// Private temp directory to mount on `/tmp`; `None` if the program has none.
     pub(crate) tmp: Option<PathBuf>,
-    /// Trees to mount on their own paths, the outer before the inner.
+    /// Directories to mount on their own paths, outer ones before inner ones.
     pub(crate) roots: Vec<NamespaceRoot>,
-    /// Sockets of other programs below a directory that the tier replaces.
+    /// Granted sockets of other programs below a directory that the full tier replaces.
     pub(crate) sockets: Vec<PathBuf>,
-    /// Sockets of other programs below hidden directories, each covered by a directory that shows only these sockets.
+    /// Granted sockets of other programs below hidden directories. Each of these directories is covered by one that
+    /// shows only these sockets.
     pub(crate) windows: Vec<PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
     /// Existing paths inside writable directories that the program must not change.
     pub(crate) protected: Vec<InsidePath>,
     write: Vec<PathBuf>,
-    /// Files that are replaced so that names of hosts are resolved, each with the name of its replacement.
+    /// Files that are replaced so that the program asks the broker for names, each with its replacement's name.
     pub(crate) resolving: Vec<(PathBuf, &'static str)>,
     pub(crate) terminal: bool,
 }
@@ -37,7 +38,7 @@ pub(crate) struct NamespaceRoot {
     pub(crate) writable: bool,
 }
 
-/// Path that the program must not move, with the writable directory that contains it.
+/// Path that the program must not move, with the writable directory around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InsidePath {
     pub(crate) root: PathBuf,
@@ -45,7 +46,7 @@ pub(crate) struct InsidePath {
 }
 
 impl Layout {
-    /// Plans the file tree. `confinement` must not be adapted to the full tier yet. `program` is the path to execute.
+    /// Plans the file tree. `program` is the program's path. `confinement` must not yet be adapted to the full tier.
     pub(crate) fn new(confinement: &Confinement, program: Option<&Path>) -> Self {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
@@ -86,19 +87,19 @@ impl Layout {
         }
     }
 
-    /// Returns those paths that are inside a writable directory, from which a program could move them.
+    /// Returns those of `places` that are inside a writable directory, where the program could move them.
     pub(super) fn held(&self, places: &[PathBuf]) -> Vec<InsidePath> {
         inside(places.iter().map(PathBuf::as_path), &self.write)
     }
 
-    /// True if the program sees the host's file at `path`, rather than one of its own.
+    /// True if the program sees the host's file at `path`, false if that path is in a directory that the tier replaces.
     pub(crate) fn shows(&self, path: &Path) -> bool {
         let own = self.tmp.is_some() && path.starts_with(TMP) || path.starts_with(DEV);
         !own || self.roots.iter().any(|root| path.starts_with(&root.path))
     }
 }
 
-/// Returns the paths that are inside one of the directories `write`, each with that directory.
+/// Returns those of `paths` that are inside one of the directories `write`, each with that directory.
 fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<InsidePath> {
     let inside = |path: &'a Path| {
         let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
@@ -111,7 +112,7 @@ fn is_own_device(path: &Path) -> bool {
     ["/dev/shm", "/dev/pts", "/dev/mqueue"].iter().any(|own| path == Path::new(own))
 }
 
-/// Returns the path of a program, and the same without links.
+/// Returns the path of a program as it is written, and with links resolved.
 fn names(program: &Path) -> [PathBuf; 2] {
     [program.to_owned(), resolve(program)]
 }

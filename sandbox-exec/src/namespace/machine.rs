@@ -1,5 +1,5 @@
-//! Steps that only some machines allow in a user namespace. They come first, so that a machine without the full tier is
-//! recognized.
+//! Steps of a start that some machines deny in a user namespace. They come first, so that a machine on which the full
+//! tier cannot work is recognized early.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -27,7 +27,7 @@ pub(crate) struct FileSystems {
     pub(super) masks: OwnedFd,
 }
 
-/// Step that this machine refused, so that the full tier cannot be used.
+/// Step that this machine denied, so that the full tier cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {act} ({})", reason(.source))]
 pub(crate) struct Refusal {
@@ -47,13 +47,13 @@ impl Refusal {
     }
 }
 
-/// Returns the name of an error, such as `EPERM`, or its message if it has no number.
+/// Returns the name of an error, such as `EPERM`; the error's message if it has no errno.
 fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
-/// Makes the mounts private, creates the new file systems, and sets up the networks; `ports` are those of hosts. Fails
-/// at the first step that this machine refuses.
+/// Makes the mounts private, creates the new file systems, and sets up the networks. `ports` are the hosts' ports;
+/// `None` without hosts. Fails at the first step that this machine denies.
 pub(crate) fn prepare(
     networks: Option<Networks>,
     ports: Option<&BTreeSet<u16>>,
@@ -82,8 +82,8 @@ pub(crate) fn prepare(
     Ok((file_systems, entrances))
 }
 
-/// Creates the file system of message queues, by a rule on which alone Landlock allows `mq_open`. `None` if the kernel
-/// has no message queues (`mq_overview(7)`).
+/// Creates the file system of message queues. Landlock allows `mq_open` only by a rule for this file system. `None` if
+/// the kernel has no message queues (`mq_overview(7)`).
 fn message_queues() -> io::Result<Option<OwnedFd>> {
     match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),

@@ -1,6 +1,6 @@
-//! Masks over hidden paths: an empty file or directory without permissions, mounted over each.
+//! Masks over hidden paths: each path is covered by an empty file or directory without permissions.
 //!
-//! They are mounted read-only, since the owner could otherwise change the permissions.
+//! The masks are mounted read-only, since their owner could otherwise change the permissions.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,14 +18,14 @@ const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
 const WINDOWS: &str = "windows";
 
-/// Mode of a directory whose names can be searched, and not listed.
+/// Mode of a directory in which known names can be opened, but which cannot be listed.
 const SEARCHED: libc::mode_t = 0o111;
 
 #[derive(Debug)]
 pub(super) struct Masks(OwnedFd);
 
-/// Creates the unreadable file and directory, the files that resolve names of hosts, and the directories around visible
-/// sockets. Makes the file system read-only.
+/// Creates the unreadable file and directory, the files by which names of hosts are resolved, and the directories
+/// around visible sockets. Then makes the file system of the masks read-only.
 pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool, windows: &[PathBuf]) -> io::Result<()> {
     if resolves {
         resolving::write(masks)?;
@@ -59,7 +59,8 @@ fn make_window(masks: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 }
 
 impl Masks {
-    /// Mounts the masks at a place that another mount will cover, since Linux before 6.15 copies only attached mounts.
+    /// Mounts the file system of the masks at `place`, which another mount covers later. It has to be mounted: Linux
+    /// before 6.15 copies only attached mounts.
     pub(super) fn mounted(masks: OwnedFd, place: BorrowedFd<'_>) -> io::Result<Self> {
         mount::attach(masks.as_fd(), place)?;
         Ok(Self(masks))
@@ -69,13 +70,13 @@ impl Masks {
         mount::while_it_stands(|| self.cover_found(path, None))
     }
 
-    /// Covers a directory by one that shows only granted sockets.
+    /// Covers a hidden directory by one that shows only the granted sockets in it.
     pub(super) fn cover_but_windows(&self, path: &Path) -> io::Result<()> {
         let cover = Path::new(WINDOWS).join(path.strip_prefix("/").unwrap_or(path));
         mount::while_it_stands(|| self.cover_found(path, Some(&cover)))
     }
 
-    /// Covers the file at `path`, if it exists, with the file `by` of the masks' file system.
+    /// Covers the file at `path`, if it exists, with the file `by` of the masks.
     pub(super) fn replace(&self, path: &Path, by: &str) -> io::Result<()> {
         mount::while_it_stands(|| self.cover_found(path, Some(Path::new(by))))
     }
@@ -94,8 +95,8 @@ impl Masks {
     }
 }
 
-/// True if this error of opening a path means that the program cannot reach it, or that it leads over a link. A link's
-/// target gets its own mask.
+/// True if an error of opening a path means that the program cannot reach it, or that the path leads over a link. (The
+/// link's target gets a mask of its own.)
 pub(super) fn is_unreachable(error: &io::Error) -> bool {
     crate::domain::is_out_of_reach(error) || error.raw_os_error() == Some(libc::ELOOP)
 }

@@ -1,4 +1,4 @@
-//! Mount interface of Linux 5.2 to 5.12, by descriptor. Neither nix nor libc have functions for it.
+//! Mount calls of Linux 5.2 to 5.12 that use descriptors. Neither nix nor libc have functions for them.
 
 #![expect(
     unsafe_code,
@@ -46,7 +46,7 @@ impl Reach {
     }
 }
 
-/// Creates a file system. The returned mount is not attached yet.
+/// Creates a file system. Its mount is returned, and is not attached yet.
 pub(super) fn new(
     kind: &CStr,
     options: &[(&CStr, &CStr)],
@@ -72,7 +72,7 @@ fn configure(
     done(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) })
 }
 
-/// Opens a path with `O_PATH`; a link at its end is not followed. Fails if a directory on the way is a link.
+/// Opens a path with `O_PATH`; a final link is opened itself. Fails if a directory in the path is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
@@ -83,7 +83,7 @@ pub(super) fn open_in(directory: BorrowedFd<'_>, name: &Path) -> io::Result<Owne
     Ok(openat(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Copies a mount. The returned copy is not attached yet.
+/// Copies a mount. The copy is not attached yet.
 pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     let flags =
         libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
@@ -99,7 +99,7 @@ pub(super) fn restrict(
     set(mount, reach, libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 })
 }
 
-/// Makes mounts private: later mounts do not spread to other namespaces.
+/// Makes mounts private, so that later mounts do not propagate to other namespaces.
 pub(super) fn make_private(root: BorrowedFd<'_>) -> io::Result<()> {
     let propagation = libc::MS_PRIVATE;
     set(root, Reach::Tree, libc::mount_attr { attr_set: 0, attr_clr: 0, propagation, userns_fd: 0 })
@@ -120,14 +120,15 @@ fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io:
     })
 }
 
-/// Calls `act`, which opens a path and mounts there, again after `ENOENT`: the file may have been replaced in between.
+/// Calls `act`, which opens a path and mounts there. Repeats the call after `ENOENT`, since the file may have been
+/// replaced between opening and mounting.
 pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let is_gone =
         |done: &io::Result<T>| matches!(done, Err(error) if error.raw_os_error() == Some(libc::ENOENT));
     (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
 }
 
-/// Maximum number of calls.
+/// Maximum number of repeated calls.
 const REMOVALS: u32 = 50;
 
 pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {

@@ -7,17 +7,17 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 
-/// Type of the attribute for the other device of a pair: `VETH_INFO_PEER` (linux/veth.h).
+/// Type of the attribute that describes the other device of a veth pair: `VETH_INFO_PEER` (linux/veth.h).
 const VETH_PEER: u16 = 1;
 // `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` (`linux/if_link.h`).
 const ADDRESSES_BY_ITSELF: u16 = 8;
 const NEVER: u8 = 1;
-/// Maximum size of a device's packet in bytes (`ETH_MAX_MTU` of `linux/if_ether.h`).
+/// Maximum packet size (MTU) of a device in bytes: `ETH_MAX_MTU` of `linux/if_ether.h`.
 const LARGEST: u32 = 65535;
-/// Size of `struct nlmsghdr` in bytes, after which an answer has its error number.
+/// Size of `struct nlmsghdr` in bytes. In an answer, the error number follows it.
 const HEADER: usize = 16;
 
-/// Number of the loopback device (`LOOPBACK_IFINDEX` of net/flow.h).
+/// Index of the loopback device (`LOOPBACK_IFINDEX` of net/flow.h).
 pub(super) const LOOPBACK: Device = Device(1);
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Netlink {
         Ok(Self(socket.into()))
     }
 
-    /// Makes a pair of network devices (`veth(4)`), one of them in another namespace.
+    /// Creates a pair of virtual network devices (`veth(4)`), one of them in the namespace `other`.
     pub(super) fn make_pair(&mut self, both: Device, name: &str, other: BorrowedFd<'_>) -> io::Result<()> {
         let common = [
             attribute(libc::IFLA_IFNAME, &[name.as_bytes(), &[0]].concat()),
@@ -55,7 +55,7 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, new, &[&link(both, 0)[..], &common, &information].concat())
     }
 
-    /// Keeps the kernel from giving a device an IPv6 address.
+    /// Prevents the kernel from giving a device an IPv6 address.
     pub(super) fn forbid_v6(&mut self, device: Device) -> io::Result<()> {
         let mode = attribute(ADDRESSES_BY_ITSELF, &[NEVER]);
         let family = u16::try_from(libc::AF_INET6).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, 0, &link(device, libc::IFF_UP.cast_unsigned()))
     }
 
-    /// Adds an address, and a route to the range around it.
+    /// Adds an address to a device, and a route to the subnet around the address.
     pub(super) fn add_address(
         &mut self,
         device: Device,
@@ -88,13 +88,13 @@ impl Netlink {
         self.request(libc::RTM_NEWADDR, new, &[body, attributes.concat()].concat())
     }
 
-    /// Makes all addresses of a range this namespace's own.
+    /// Makes every address of a range local to this network namespace.
     pub(super) fn own_range(&mut self, range: Subnet) -> io::Result<()> {
         let device = attribute(libc::RTA_OIF, &LOOPBACK.0.to_ne_bytes());
         self.add_route(range, libc::RT_TABLE_LOCAL, libc::RT_SCOPE_HOST, libc::RTN_LOCAL, &device)
     }
 
-    /// Routes packets for a range to a neighbour.
+    /// Routes packets for a range of addresses over a neighbour.
     pub(super) fn send_by(&mut self, range: Subnet, neighbour: Ipv4Addr) -> io::Result<()> {
         let gateway = attribute(libc::RTA_GATEWAY, &neighbour.octets());
         self.add_route(range, libc::RT_TABLE_MAIN, libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST, &gateway)
@@ -138,7 +138,7 @@ fn link(device: Device, flags: u32) -> Vec<u8> {
     [[0; 4], device.0.to_ne_bytes(), flags.to_ne_bytes(), flags.to_ne_bytes()].concat()
 }
 
-/// Returns an attribute: length, type, and a value that is padded to a multiple of four bytes.
+/// Returns the bytes of an attribute: length, type, and the value, padded to a multiple of four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     let mut bytes = [&length.to_ne_bytes(), &kind.to_ne_bytes(), value].concat();

@@ -1,5 +1,5 @@
-//! Networks of a program in the full tier: its own, which leads nowhere, and, where hosts may be reached by
-//! name, a second one beside it, whose sockets stand for them.
+//! Network namespaces of a program in the full tier. The program's own leads nowhere. If the program may reach hosts by
+//! name, there is a second one, in which sockets of init stand for the hosts.
 //!
 //! ```text
 //! program's namespace                        namespace beside it: no process, only sockets of init
@@ -9,8 +9,8 @@
 //!                                              0.0.0.0:443 …  a listener for each port of the hosts
 //! ```
 //!
-//! No socket of a program can be in the second namespace, so none answers in the place of a host, and none
-//! collides with these listeners.
+//! The program cannot create sockets in the second namespace. So it can neither answer there as a host nor take the
+//! listeners' ports.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,11 +27,11 @@ use super::machine::Refusal;
 use super::netlink::{Device, LOOPBACK, Netlink, Subnet};
 use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER};
 
-/// Number of the device at both ends of the pair. In a new namespace the numbers of other devices are small.
+/// Index of the device at both ends of the pair. In a new namespace the indexes of other devices are small.
 const PAIR: Device = Device(64);
 const NAME: &str = "hosts";
 
-/// Prefix length of the test networks (RFC 2544): the program's address, the resolver's, and those of hosts.
+/// Prefix length of the test networks (RFC 2544), which contain all addresses of program, resolver and hosts.
 const WHOLE: u8 = 15;
 const OF_ALL_HOSTS: Subnet = Subnet { address: OF_HOSTS, prefix: 16 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Networks {
     own: Option<OwnedFd>,
 }
 
-/// Makes the network namespaces, and enters the one that is furnished first.
+/// Creates the network namespaces, and enters the one that has to be set up first.
 pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
     let make = || {
         let made = unshare(CloneFlags::CLONE_NEWNET);
@@ -55,7 +55,7 @@ pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
 }
 
 impl Networks {
-    /// Switches the devices on, opens the sockets that take connections to hosts, and enters the program's namespace.
+    /// Enables the devices, opens the sockets that accept connections to hosts, and enters the program's namespace.
     pub(super) fn furnish(self, ports: Option<&BTreeSet<u16>>) -> Result<Option<Entrances>, Refusal> {
         let refused = |act| move |source: io::Error| Refusal::new(act, source);
         let Some((own, ports)) = self.own.zip(ports) else {
@@ -79,15 +79,15 @@ impl Networks {
 
 /// Sets up a network without hosts: the loopback device alone.
 ///
-/// The device also gets an address of the test networks. With `127.0.0.1` alone, a machine counts as one without IPv4,
-/// and `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
+/// The device also gets an address of the test networks. With `127.0.0.1` alone, getaddrinfo(3) takes the machine for
+/// one without IPv4, and with `AI_ADDRCONFIG` does not find `localhost`.
 fn lonely() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
     kernel.add_address(LOOPBACK, Subnet { address: OWN, prefix: WHOLE }, "lo:0")
 }
 
-/// Sets up the namespace beside the program's, and the pair of devices between them.
+/// Sets up the second namespace, and the pair of devices that connects it with the program's.
 fn beside(program: impl AsFd) -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
@@ -96,7 +96,8 @@ fn beside(program: impl AsFd) -> io::Result<()> {
     kernel.own_range(OF_ALL_HOSTS)
 }
 
-/// Sets up the program's namespace. All hosts are behind one neighbour: all namespaces share the kernel's small table.
+/// Sets up the program's namespace. Routes to all hosts lead over one neighbour, since the kernel's small table of
+/// neighbours is shared by all namespaces.
 fn joined() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;

@@ -1,6 +1,6 @@
 //! Mount points in a program's own `/tmp` and `/dev`.
 //!
-//! A file of an earlier program of the same agent that is in the way of a mount point is removed.
+//! If an earlier program of the same agent has left a file where a mount point has to be, the file is removed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Opens `path` beneath `root` with `O_PATH`, and creates it if it is missing.
+/// Opens the mount point `path` beneath `root` with `O_PATH`. Creates it if it is missing.
 pub(super) fn place(root: BorrowedFd<'_>, path: &Path, directory: bool) -> io::Result<OwnedFd> {
     let mut here = root.try_clone_to_owned()?;
     let mut names = path.iter().peekable();
@@ -53,7 +53,7 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     if is_file(&made)? { Ok(made) } else { Err(Errno::EEXIST.into()) }
 }
 
-/// Turns `EEXIST` into success: another start of the same agent may create the file at the same moment.
+/// Turns `EEXIST` into success: another start of the same agent may have created the file at the same moment.
 fn unless_there(made: nix::Result<()>) -> nix::Result<()> {
     match made {
         Err(Errno::EEXIST) => Ok(()),

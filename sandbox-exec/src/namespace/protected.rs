@@ -1,9 +1,9 @@
-//! Protection of files inside a writable directory that the host runs later: they become read-only, and cannot be
-//! moved. Hidden files there cannot be moved either.
+//! Protection of files inside a writable directory that programs outside the sandbox execute later, such as git hooks.
+//! Such files become read-only, and neither they nor hidden files can be moved.
 //!
-//! A read-only `.git/hooks` would be worth nothing if `.git` could be replaced. So every directory on the way from the
-//! writable directory is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A missing file is
-//! not protected.
+//! A read-only `.git/hooks` would not help if `.git` could be replaced. So every directory between the writable
+//! directory and the file is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A missing file
+//! is not protected.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use super::layout::InsidePath;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{TreeError, at};
 
-/// Makes the existing protected files read-only, and keeps them and existing hidden files from being moved.
+/// Makes the existing protected files read-only. Prevents that protected files and existing hidden files are moved.
 pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath]) -> Result<(), TreeError> {
     let mut held = BTreeSet::new();
     for inside in protected {
@@ -30,7 +30,8 @@ pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath])
     Ok(())
 }
 
-/// Mounts each directory on the way to a path onto itself, except those in `held`. False if one is missing or a link.
+/// Mounts each directory above a path, up to the writable directory, onto itself, except those in `held`. False if one
+/// of them is missing or a link.
 fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
     let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
     for place in between.into_iter().rev() {

@@ -1,4 +1,4 @@
-//! Files by which a program resolves names (`resolv.conf(5)`, `hosts(5)`), for a program that reaches hosts by name.
+//! Files that tell a program how to resolve names (`resolv.conf(5)`, `hosts(5)`), if it reaches hosts by name.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,8 +16,8 @@ use crate::tree::resolve;
 const SETTINGS: &str = "resolv.conf";
 const HOSTS: &str = "hosts";
 
-/// Returns the paths of the files to replace, without links, and the names of the replacements. A missing file is not
-/// replaced: programs then ask 127.0.0.1.
+/// Returns the files to replace, as paths without links, each with the name of its replacement. A missing file is not
+/// replaced: programs then ask 127.0.0.1, where the broker's resolver is, too.
 pub(crate) fn files() -> Vec<(PathBuf, &'static str)> {
     [SETTINGS, HOSTS].map(|name| (resolve(&Path::new("/etc").join(name)), name)).into()
 }

@@ -1,4 +1,4 @@
-//! File tree of the full tier, built on the copy of the host's mounts in a new mount namespace.
+//! File tree of a program in the full tier, built in a new mount namespace on a copy of the host's mounts.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,7 +44,7 @@ impl Mounted {
         Ok(Self { path: path.clone(), mount, directory, writable: *writable })
     }
 
-    /// Copies the mounts of sockets; leaves out a socket that is missing, since its server may have ended.
+    /// Copies the mounts of sockets. Skips a missing socket, since the server that created it may have ended.
     fn of_sockets(paths: &[PathBuf]) -> Vec<Self> {
         let roots = paths.iter().map(|path| NamespaceRoot { path: path.clone(), writable: false });
         roots.filter_map(|root| Self::copied(&root).ok()).collect()
@@ -67,8 +67,8 @@ impl Mounted {
     }
 }
 
-/// Builds the program's file tree. Returns a copy of its `/dev` on a writable mount: only Landlock denies writing
-/// there.
+/// Builds the program's file tree. Returns the program's `/dev` on a second mount, which is writable, so that only
+/// Landlock denies writing there.
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
     let nodes = Nodes::copied(layout.terminal)?;
     let mut roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
@@ -122,7 +122,7 @@ fn furnish_dev(dev: &OwnedFd, nodes: Nodes) -> Result<OwnedFd, TreeError> {
     mount::copy(dev.as_fd(), Reach::Mount).map_err(failed)
 }
 
-/// Attaches the roots, those below `/tmp` in the private temp directory if there is one.
+/// Attaches the roots. If there is a private temp directory, those below `/tmp` are attached in it.
 fn attach_roots(dev: &OwnedFd, tmp: Option<Mounted>, roots: Vec<Mounted>) -> Result<(), TreeError> {
     let tmp = tmp
         .map(|tmp| {

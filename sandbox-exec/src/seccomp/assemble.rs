@@ -37,11 +37,11 @@ const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ALLOW: u32 = 0x7fff_0000;
 
 /// Call number by which a tracer makes the kernel skip a call and return the tracer's result (ptrace(2),
-/// `seccomp_filter.rst`), which an answer of the filter would replace. For a program's own call of this number the
-/// kernel answers ENOSYS.
+/// `seccomp_filter.rst`). The filter allows this number, since an answer of the filter would replace the tracer's. To a
+/// program that calls it itself, the kernel answers ENOSYS.
 const SKIPPED: u32 = u32::MAX;
 
-/// Number of instructions that start every program of seccompiler: load, compare, kill.
+/// Number of instructions at the start of seccompiler's programs that check the architecture: load, compare, kill.
 const ARCH_CHECK: usize = 3;
 
 #[derive(Debug)]
@@ -93,7 +93,8 @@ pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), Assembl
     Ok((program, count))
 }
 
-/// Returns the instructions for calls. A conditional jump reaches only 255 instructions, hence the second jump.
+/// Returns the instructions that find a call by its number, by binary search. A conditional jump skips at most 255
+/// instructions, so an unconditional jump follows it.
 fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     if calls.len() <= LEAF {
         return leaf(calls, arch);
@@ -108,7 +109,8 @@ fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Returns the instructions of a leaf. Calls that depend on arguments come first; those always denied share an answer.
+/// Returns the instructions of a leaf of the tree. Calls that are denied by their arguments come first; calls that are
+/// always denied share an answer.
 fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     let is_always = |rules: &RuleList| rules.when.iter().any(|tests| tests.is_empty());
     let mut program = BpfProgram::new();
@@ -134,8 +136,8 @@ fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
 
 type Comparison = (u16, u32);
 
-/// Returns the argument and the comparisons if all rules of a call test the same argument for one value or one bit. All
-/// bits are one comparison.
+/// Returns an argument and comparisons, if all rules of a call compare this one argument with values or test its bits.
+/// All bits are tested by one comparison.
 fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     let (mut of, mut bits, mut comparisons) = (None, 0, vec![]);
     for tests in when {
@@ -195,7 +197,7 @@ const fn statement(code: u16, k: u32) -> sock_filter {
     sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// Returns the instructions that check the architecture and deny unexamined numbers. They leave the number loaded.
+/// Returns the instructions that check the architecture and deny unexamined numbers. The number stays loaded.
 fn prologue(arch: Arch) -> Result<BpfProgram, AssembleError> {
     let mut program = empty(target(arch))?;
     program.truncate(ARCH_CHECK);
@@ -219,8 +221,8 @@ fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
     Ok(SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, arch)?.try_into()?)
 }
 
-/// Returns the instructions for a call that its arguments deny, without seccompiler's architecture check, loading of
-/// the number, and final answer.
+/// Returns the instructions for a call that is denied by its arguments: those of seccompiler without its check of the
+/// architecture, its loading of the number, and its last answer.
 fn chain(number: u32, rules: &RuleList, arch: Arch) -> Result<BpfProgram, AssembleError> {
     let chain = rules.when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?;
     let filter = SeccompFilter::new(

@@ -1,5 +1,5 @@
-//! Seccomp programs. [`rules`] lists the denied calls with reasons; the build script makes the programs. All other
-//! calls are allowed: compilers, interpreters and test suites use them.
+//! Seccomp programs. [`rules`] lists the denied calls with reasons; the build script compiles the programs. All other
+//! calls are allowed, since compilers, interpreters and test suites use them.
 
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the build script is another crate")]
@@ -20,10 +20,10 @@ use rules::{Case, RuleKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct Policy {
-    /// True if programs use the machine's network namespace.
+    /// True if the confined programs use the machine's network namespace.
     pub machines_network: bool,
     pub root: bool,
-    /// True if Landlock does not deny truncation.
+    /// True if the seccomp program must deny truncation, since Landlock does not.
     pub truncate: bool,
     pub tier: Tier,
     pub neighbours: bool,
@@ -59,22 +59,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns the program for every worker and every confined program.
+    /// Returns the program that every worker and every confined program gets.
     pub fn standing(policy: Policy) -> Self {
         Self::built(RuleKind::Standing, policy.case())
     }
 
-    /// Returns the further program for a command that only reads.
+    /// Returns the additional program for a command that only reads.
     pub fn read_only(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnly, policy.case())
     }
 
-    /// Returns the further program for a command that only reads and was granted the network.
+    /// Returns the additional program for a command that only reads and was granted the network.
     pub fn read_only_online(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnlyOnline, policy.case())
     }
 
-    /// Returns the further program for a command that declared that it needs no network.
+    /// Returns the additional program for a command that declared that it needs no network.
     pub fn offline(policy: Policy) -> Self {
         Self::built(RuleKind::Offline, policy.case())
     }
@@ -95,7 +95,7 @@ impl Program {
         self.rules
     }
 
-    /// Attaches the program to this thread. Async-signal-safe.
+    /// Attaches the program to the calling thread. Async-signal-safe.
     pub fn attach(&self) -> io::Result<()> {
         system::set_no_new_privs()?;
         system::attach_filter(self.instructions)

@@ -1,4 +1,4 @@
-//! Tests that run the programs of both architectures in an interpreter of BPF, and compare them with the rules.
+//! Tests that run the seccomp programs of both architectures in a BPF interpreter, and compare with the rules.
 
 use complaint::{When, denied_calls};
 use nix::libc;
@@ -120,7 +120,7 @@ fn every_program() -> impl Iterator<Item = (Built, RuleKind, Case)> {
     all.flat_map(|(kind, case)| Arch::ALL.map(|arch| (built(kind, case, arch), kind, case)))
 }
 
-/// Number of a call after its tracer has skipped it.
+/// Call number that the filter sees after a tracer has skipped a call.
 const SKIPPED: u32 = u32::MAX;
 
 fn expected(denials: &[Denial], arch: Arch, call: &Call) -> u32 {

@@ -1,4 +1,4 @@
-//! File calls that nix has only for glibc, or not at all.
+//! Calls on files that nix has only for glibc, or not at all.
 
 #![expect(unsafe_code, reason = "these calls take C strings and a structure that the kernel fills in")]
 
@@ -14,10 +14,10 @@ use nix::NixPath;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint};
 
-/// Flag of `renameat2(2)`: fails if the new name exists (linux/fs.h).
+/// Flag of `renameat2(2)` that makes it fail if the new name exists (linux/fs.h).
 const RENAME_NOREPLACE: c_uint = 1;
 
-/// Returns the times of birth and last change of a file or link: Rust reads a birth only through glibc.
+/// Returns the times of birth and last change of a file or link. Rust reads the birth only with glibc.
 pub(crate) fn times(path: &Path) -> io::Result<libc::statx> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     Ok(statx(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BTIME | libc::STATX_CTIME)?)
@@ -30,7 +30,7 @@ pub fn born_ns(file: BorrowedFd<'_>) -> Option<i64> {
     born.tv_sec.checked_mul(1_000_000_000)?.checked_add(i64::from(born.tv_nsec))
 }
 
-/// True if a file has an extended attribute of this value (`getxattr(2)`).
+/// True if a file has an extended attribute with this value (`getxattr(2)`).
 pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let mut found = vec![0_u8; value.len()];
@@ -41,14 +41,15 @@ pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     usize::try_from(read).is_ok_and(|read| found.get(..read) == Some(value))
 }
 
-/// Reads the names of an open file's attributes, each with a null byte. Returns their size in bytes (`flistxattr(2)`).
+/// Writes the names of an open file's extended attributes to `names`, each with a null byte. Returns their total size
+/// in bytes (`flistxattr(2)`).
 pub fn attribute_names(file: BorrowedFd<'_>, names: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the kernel fills in at most as many bytes as there are.
     let length = unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
     usize::try_from(length).map_err(|_| Errno::last())
 }
 
-/// Reads an extended attribute. Returns its size in bytes (`fgetxattr(2)`).
+/// Reads an extended attribute into `value`. Returns the size in bytes (`fgetxattr(2)`).
 pub fn attribute(file: BorrowedFd<'_>, name: &CStr, value: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: a C string, and the kernel fills in at most as many bytes as there are.
     let length =
@@ -70,7 +71,7 @@ pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
     if status.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::ENOSYS) } else { Ok(status.stx_mnt_id) }
 }
 
-/// Calls `statx(2)`. `stx_mask` of the result has the fields that the file system knows.
+/// Calls `statx(2)`. `stx_mask` of the result tells which fields the file system has filled in.
 fn statx(directory: c_int, name: &CStr, flags: c_int, wanted: c_uint) -> Result<libc::statx, Errno> {
     // SAFETY: a structure of integers.
     let mut status: libc::statx = unsafe { mem::zeroed() };
@@ -79,7 +80,8 @@ fn statx(directory: c_int, name: &CStr, flags: c_int, wanted: c_uint) -> Result<
     Errno::result(answer).map(|_| status)
 }
 
-/// Renames a file. `EEXIST` if the new name exists (`renameat2(2)`); `EINVAL` or `ENOSYS` if that cannot be checked.
+/// Renames a file; never replaces one. Fails with `EEXIST` if the new name exists (`renameat2(2)`), and with `EINVAL`
+/// or `ENOSYS` if the kernel or file system cannot check that.
 pub fn rename_new<From, To>(directory: BorrowedFd<'_>, from: &From, to: &To) -> Result<(), Errno>
 where
     From: ?Sized + NixPath,
@@ -104,7 +106,7 @@ where
     Errno::result(renamed).map(drop)
 }
 
-/// Calls `execveat(2)` with flags that prevent execution (`AT_EXECVE_CHECK`, Linux 6.14). Fails on older kernels.
+/// Calls `execveat(2)` with `flags` that prevent execution (`AT_EXECVE_CHECK`, Linux 6.14). Fails on older kernels.
 pub(crate) fn execute_only_with(name: &CStr, flags: c_int) -> Result<(), Errno> {
     let arguments = [name.as_ptr(), ptr::null()];
     let environment: [*const libc::c_char; 1] = [ptr::null()];

@@ -16,13 +16,13 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::{check, exit, ioctl_command};
 
-/// Flag by which a child starts in a control group: `CLONE_INTO_CGROUP` (linux/sched.h).
+/// Flag of clone3(2) that puts the child into a control group: `CLONE_INTO_CGROUP` (linux/sched.h).
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Command of fcntl(2) that sets a descriptor's owner: `F_SETOWN_EX` (asm-generic/fcntl.h).
 const SET_OWNER: c_int = 15;
 
-/// Number of descriptors for which a table has room before it is shared: the usual limit of a process.
+/// Number of descriptors for which a table gets room before it is shared: the usual maximum of a process.
 const ROOM: c_int = 1024;
 
 /// Arguments of clone3(2): `struct clone_args` (linux/sched.h).
@@ -42,8 +42,8 @@ struct Arguments {
     cgroup: u64,
 }
 
-/// Forks a child, which exits with the result of `work`. The caller must have one thread: locks that other threads hold
-/// would stay held in the child.
+/// Forks a child that calls `work` and exits with its result. The caller must have one thread: a lock that another
+/// thread holds would never be released in the child.
 pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     // SAFETY: the child has an image of its own, and ends in this function: nothing is dropped twice.
     match unsafe { fork() }? {
@@ -52,13 +52,13 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Forks a child that shares the caller's table of descriptors, in the control group if possible. The pid is `None` in
-/// the child; the group is `None` if the child is not in it.
+/// Forks a child that shares the caller's table of descriptors, and puts it into the control group if possible. The
+/// returned pid is `None` in the child. The returned group is `None` if the child is not in it.
 ///
 /// # Safety
 ///
-/// The caller must have one thread, and neither process may close an earlier descriptor until the child has left the
-/// table.
+/// The caller must have one thread. Until the child has left the shared table, neither process may close a descriptor
+/// that was open before the fork.
 pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     group: Option<G>,
 ) -> io::Result<(Option<Pid>, Option<G>)> {
@@ -74,8 +74,8 @@ pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
 }
 
-/// Grows the table of descriptors before it is shared. To grow a shared one beyond 256 the kernel waits for every core
-/// (`synchronize_rcu`), five to twenty milliseconds.
+/// Grows the table of descriptors before it is shared. To grow a shared table beyond 256 descriptors, the kernel waits
+/// for every processor (`synchronize_rcu`), which takes five to twenty milliseconds.
 fn make_room() {
     // Under a lower limit the table grows when it has to.
     if let Ok(last) = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(ROOM - 1)) {
@@ -104,7 +104,7 @@ unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
 ///
 /// # Safety
 ///
-/// The caller must have one thread; no flag may share memory, and the caller keeps other shared state apart.
+/// The caller must have one thread, and no flag may share memory. Other shared state is the caller's responsibility.
 pub(crate) unsafe fn clone(flags: c_int) -> io::Result<Option<Pid>> {
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
     forked(unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) })
@@ -115,13 +115,13 @@ fn forked(answer: c_long) -> io::Result<Option<Pid>> {
     Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
 }
 
-/// Calls `kill(2)`, also with numbers that are no signals.
+/// Calls `kill(2)`; `signal` may be a number that is no signal.
 pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::kill(process, signal) }.into())
 }
 
-/// `waitpid(2)` for any child: returns its pid, or 0 without a change, and its status.
+/// Calls `waitpid(2)` for any child. Returns the pid of a child that has changed (0 if none has), and its wait status.
 pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     let mut status = 0;
     // SAFETY: the status is a valid place for an integer.
@@ -129,13 +129,13 @@ pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     Ok((child, status))
 }
 
-/// Detaches a traced child, and delivers `signal` if it is not 0. Leaves a running child alone (`PTRACE_DETACH`).
+/// Detaches a stopped, traced child, and delivers `signal` if it is not 0 (`PTRACE_DETACH`).
 pub(crate) fn detach(child: pid_t, signal: c_long) {
     // SAFETY: no memory of this process is named.
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
 }
 
-/// Sends a signal by a pidfd, with a `siginfo_t` if there is one (`pidfd_send_signal(2)`).
+/// Sends a signal to the process or thread of a pidfd, with a `siginfo_t` if one is given (`pidfd_send_signal(2)`).
 pub(crate) fn signal_by(
     target: BorrowedFd<'_>,
     signal: c_int,
@@ -147,13 +147,13 @@ pub(crate) fn signal_by(
     Errno::result(sent).map(drop)
 }
 
-/// Sets the receiver of a descriptor's signals. `owner` is a kind and a number (`F_SETOWN_EX`, fcntl(2)).
+/// Sets the receiver of a descriptor's signals. `owner` is a kind and an id (`F_SETOWN_EX`, fcntl(2)).
 pub(crate) fn set_owner(open: BorrowedFd<'_>, owner: [c_int; 2]) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), SET_OWNER, owner.as_ptr()) })
 }
 
-/// Sets the receiver of a descriptor's signals by ioctl(2): a process, or the group of a negative number.
+/// Sets the receiver of a descriptor's signals by ioctl(2). A negative `owner` means a process group.
 pub(crate) fn set_owner_by(open: BorrowedFd<'_>, command: c_uint, owner: c_int) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads an integer.
     Errno::result(unsafe { libc::ioctl(open.as_raw_fd(), ioctl_command(command), &raw const owner) })
@@ -175,7 +175,7 @@ pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
     Errno::result(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
 }
 
-/// Changes this thread's signal mask by one signal, or by all `others` (`pthread_sigmask(3)`).
+/// Changes this thread's signal mask: by one signal, or by all signals but that one if `others` is true.
 pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno> {
     // SAFETY: signal sets are plain memory, filled by these calls.
     let answer = unsafe {
@@ -192,7 +192,7 @@ pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno>
     if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
 }
 
-/// True if this thread has a seccomp filter. A kernel without seccomp answers EINVAL, which also counts.
+/// True if this thread has a seccomp filter. True also on a kernel without seccomp, which answers `EINVAL`.
 pub(crate) fn is_filtered() -> bool {
     // SAFETY: asks for a number.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }

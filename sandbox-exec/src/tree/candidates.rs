@@ -2,7 +2,7 @@ use std::ffi::OsStr;
 
 use super::Entry;
 
-/// Entries that a name can mean, more than one if the file system folds case.
+/// Entries of a directory that a requested name can mean; more than one if the file system folds case.
 pub(super) struct Candidates<'a>(Vec<&'a Entry>);
 
 impl<'a> Candidates<'a> {
@@ -14,9 +14,10 @@ impl<'a> Candidates<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the listed name of this inode; `None` if it is the requested name.
+    /// Returns the name with which this inode is listed; `None` if that is the requested name.
     ///
-    /// If each requested name has its own number (FUSE without `use_ino`), the name decides.
+    /// On file systems that give each requested spelling an inode number of its own (FUSE without `use_ino`), names are
+    /// compared instead.
     pub(super) fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
         let Self(candidates) = self;
         if candidates.iter().any(|entry| entry.name == name) {
@@ -31,8 +32,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// True if a file system that folds case may take one name for the other. Beyond ASCII it may, since file systems
-/// differ.
+/// True if a file system that folds case may take both names for the same. That is assumed for all names with other
+/// characters than ASCII, since file systems differ.
 fn might_be(listed: &OsStr, name: &OsStr) -> bool {
     listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }

@@ -1,4 +1,4 @@
-//! Shared parts of the kernel tests.
+//! Helpers that all kernel tests of sandbox-exec share.
 #![allow(dead_code, reason = "each test file is a program of its own and uses a part")]
 
 pub(crate) mod order;

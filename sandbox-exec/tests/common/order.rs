@@ -27,11 +27,11 @@ pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     bytes
 }
 
-/// Number greater than those of all descriptors of a program.
+/// Descriptor number above all numbers that a program uses.
 const BEYOND: i32 = 64;
 
-/// Passes a descriptor under another number. In a busy test program the number may be taken, and a duplicate would
-/// close on exec.
+/// Passes a descriptor to a command under the number `number`. Before, it gets one from [`BEYOND`] on: if it already
+/// had `number`, it would be closed on exec.
 pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     assert!(number < BEYOND);
     let beyond = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(BEYOND)).unwrap();
@@ -45,7 +45,7 @@ pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     }
 }
 
-/// Runs a program by an order on one descriptor. Returns the output, and the reports from another descriptor.
+/// Runs sandbox-exec with an order on one descriptor. Returns its output, and the reports that it wrote to another one.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
     ordered_in(place, rights, program, |_| {})
 }

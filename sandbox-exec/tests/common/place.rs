@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const PLAIN: u32 = 12345;
 
-/// Directory of one user, with targets of attacks, allowed files, and a copy of the program.
+/// Directory of one user, with forbidden files as targets of attacks, allowed files, and a copy of sandbox-exec.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
@@ -137,7 +137,8 @@ pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Copies in another process: a forked child would inherit the open copy, which then could not be executed (ETXTBSY).
+/// Copies a program by another process. If this process wrote the copy, a child that another test forks meanwhile would
+/// keep it open for writing, and it could not be executed (ETXTBSY).
 fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }

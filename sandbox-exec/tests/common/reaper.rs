@@ -3,7 +3,8 @@ use std::process::ExitCode;
 use nix::libc;
 use sandbox_exec::command::{REAP, reap};
 
-/// Function that runs before `main`: the test harness would read the argument, and has threads.
+/// Function that runs before `main` and turns this test program into a reaper if its argument says so. The test harness
+/// would interpret the argument itself, and has several threads.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = reap_if_asked;

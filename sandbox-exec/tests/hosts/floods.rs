@@ -27,7 +27,7 @@ print(sum(c.recv(1) == b'x' for c in all))";
     });
 }
 
-/// The kernel limits descriptors in messages by the number that a process may have open.
+/// Tests a broker that may open few descriptors. The kernel then allows few of them in unread messages, too.
 #[test]
 fn few_descriptors_delay_connections_and_lose_none() {
     in_full(|place| {
@@ -55,7 +55,7 @@ print({os.wait()[1] for _ in range(20)})";
     });
 }
 
-/// The kernel ends connections that were passed on and not taken.
+/// Tests connections after the gateway's end. The kernel ends those that the gateway had not yet received.
 #[test]
 fn without_a_gateway_connections_are_reset() {
     in_both(|place| {

@@ -1,4 +1,4 @@
-//! Tests of the floor tier: redirections to loopback, and other processes that connect to them.
+//! Tests of hosts in the floor tier, which are sockets on loopback: redirections, and other processes' connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -9,7 +9,7 @@ use ipc::refusal::{Act, Target};
 
 use crate::gateway::{echo, in_floor, pair, run, start};
 
-/// Prints the broker's ports for a host and the resolver, then waits for a line.
+/// Script that prints the ports of the broker's sockets for a host and for the resolver, then waits for a line.
 const AT: &str = "c = open_to(('a.example', 443))
 u = s.socket(type=s.SOCK_DGRAM)
 u.connect((SERVER, 53))
@@ -194,7 +194,7 @@ end = True"
     });
 }
 
-/// A socket hears only the resolver and, as with the network off, its own sandbox.
+/// Tests that a program's datagram socket receives nothing from a process outside, but answers from the resolver.
 #[test]
 fn datagrams_of_strangers_are_not_heard() {
     in_floor(|place| {

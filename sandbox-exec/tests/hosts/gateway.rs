@@ -1,4 +1,4 @@
-//! The test's end of the socket to a gateway, and programs at the other end.
+//! The gateway's end of the socket, held by the test, and runs of programs whose sandbox has the other end.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read, Write};
@@ -22,8 +22,8 @@ use nix::unistd::pipe2;
 use crate::common::order::pass;
 use crate::common::place::{Place, as_each_user, in_tier_as_each_user};
 
-/// Functions for the scripts: `say` prints a result or an error's name, `talk` sends until a host has echoed
-/// everything, `ask` sends a message to a resolver, and `ticks` is the work of init so far.
+/// Functions for the test scripts: `say` prints a result or an error's name, `talk` sends data to a host until all is
+/// echoed, `ask` sends a message to a resolver, and `ticks` is the processor time of init so far.
 const PRELUDE: &str = "import errno, os, socket as s, struct, sys, time
 def say(act):
     try: print(act())

@@ -42,7 +42,8 @@ say(lambda: talk(('198.19.255.254', 443)))";
     });
 }
 
-/// A socket can be connected to an IPv6 address that means an IPv4 one, without waiting, or by its first bytes.
+/// Tests other ways to connect to a host: by an IPv6 address that stands for the IPv4 one, without waiting, and with
+/// the first bytes (TCP Fast Open).
 #[test]
 fn every_way_to_connect_leads_there() {
     in_both(|place| {

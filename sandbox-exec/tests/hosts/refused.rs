@@ -4,7 +4,8 @@ use nix::libc;
 
 use crate::gateway::{in_both, run};
 
-/// Checks that the expression fails with this error, that the denial is reported, and that nothing arrives.
+/// Checks that a Python expression fails with this error, that the denial is reported as `expected`, and that no
+/// connection reaches the gateway.
 fn check(expression: &str, error: &str, expected: Option<(Act, Target, i32)>) {
     let expected: Vec<_> = expected.into_iter().collect();
     in_both(|place| {

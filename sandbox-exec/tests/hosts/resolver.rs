@@ -1,6 +1,6 @@
 use crate::gateway::{in_both, in_full, run};
 
-/// Prints the code of the answer, the numbers of questions and answers, and the address.
+/// Python function that prints an answer's response code, its number of questions and of answers, and the address.
 const DECODE: &str = "def decode(answer):
     number, flags, questions, answers, _, _ = struct.unpack('>6H', answer[:12])
     assert number == 7 and flags >> 15 == 1

@@ -48,7 +48,7 @@ fn a_list_of_hosts_needs_a_gateway() {
     });
 }
 
-/// Prints the numbers of threads of init, processes, and interfaces.
+/// Script that counts and prints the threads of init, the processes, and the network interfaces in the sandbox.
 const COUNTED: &str = "import os
 threads = len(os.listdir('/proc/1/task'))
 processes = sum(name.isdecimal() for name in os.listdir('/proc'))
@@ -75,7 +75,7 @@ fn a_program_without_a_list_has_no_thread_process_or_interface_for_one() {
     });
 }
 
-/// Without a listener nobody would answer a program's connections.
+/// Tests the floor tier without a seccomp listener: nobody could accept connections to hosts, so a list is refused.
 #[test]
 fn the_floor_without_a_listener_of_seccomp_has_no_list() {
     let asked = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;

@@ -114,7 +114,7 @@ pub(crate) fn send_message(
     check(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) })
 }
 
-/// Returns the number of sent messages, and the length of each.
+/// Sends messages with one `sendmmsg` call. Returns the number of sent messages, and the length of each.
 pub(crate) fn send_messages(
     socket: &OwnedFd,
     data: &[&[u8]],

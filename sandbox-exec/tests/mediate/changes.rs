@@ -29,7 +29,7 @@ const VALUE: &[u8] = b"value";
 pub(crate) const TIMES: [libc::timespec; 2] = [libc::timespec { tv_sec: 7, tv_nsec: 0 }; 2];
 const COARSE: [libc::timeval; 2] = [libc::timeval { tv_sec: 7, tv_usec: 0 }; 2];
 
-/// `struct xattr_args` (linux/xattr.h).
+/// Arguments of `setxattrat`: `struct xattr_args` (linux/xattr.h).
 #[repr(C)]
 struct Attribute {
     value: u64,

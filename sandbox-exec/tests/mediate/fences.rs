@@ -8,7 +8,7 @@ use crate::harness::{as_each_user, pipe};
 use crate::kill::{HANDLED, SIGUSR1, daemon, ended_well, forked, noting};
 use crate::victims::{FORMS, OWNERS, Victim, call};
 
-/// Imitates a worker, its reaper and a command: runs `life` in the child of a fenced process.
+/// Runs `life` in the child of a process with a fence around its descendants, as a command runs below its reaper.
 fn behind_a_fence(life: impl FnOnce(pid_t)) -> Pid {
     forked(|| {
         setsid().unwrap();

@@ -36,7 +36,7 @@ const LONGEST: u32 = 2 * PATIENCE as u32;
 
 const PLAIN: u32 = 12345;
 
-/// Directory of a test, with `in`, where the program may reach sockets, `in/hidden`, and `out`.
+/// Directory of a test. The program may reach sockets in `in`, but neither in `in/hidden` nor in `out`.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
@@ -46,14 +46,14 @@ pub(crate) struct Place {
     outside: RefCell<Vec<RawFd>>,
 }
 
-/// Runs a test in both tiers as every possible user, on each machine.
+/// Runs a test in both tiers, as every possible user; the mediator duplicates sockets, or creates them all.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
     for machine in [Machine::Bare, Machine::Container] {
         in_tiers(&[Tier::Full, Tier::Floor], machine, &test);
     }
 }
 
-/// Runs a test like `as_each_user`, twice: the mediator judges abstract names, then the kernel.
+/// Runs a test like `as_each_user`, first with the mediator judging abstract names, then with the kernel.
 pub(crate) fn by_each_judge(test: impl Fn(&Place)) {
     let has_scopes = Platform::probe().abi >= SCOPES;
     if !has_scopes {
@@ -85,7 +85,8 @@ pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test with sockets made by the mediator, in its own process: parallel tests' sockets would be inherited.
+/// Runs a test of a mediator that creates all sockets, in a process of its own: else the child would inherit the
+/// sockets of parallel tests.
 pub(crate) fn as_containers(test: impl Fn(&Place)) {
     match std::thread::current().name() {
         Some(name) if name != "main" && !is_alone() => alone(name),
@@ -194,7 +195,7 @@ impl Place {
         if self.tier == Tier::Full { libc::EACCES } else { libc::ECONNREFUSED }
     }
 
-    /// Error for handed-in sockets on which the mediator cannot act.
+    /// Returns the error of calls on handed-in sockets, some of which the mediator cannot perform.
     pub(crate) fn refusal_of_handed_in(&self) -> i32 {
         if self.makes_sockets() { libc::EACCES } else { self.refusal() }
     }
@@ -203,7 +204,8 @@ impl Place {
         self.tier
     }
 
-    /// Runs a program under a mediator that also changes metadata. Root's mediator has capabilities, the program none.
+    /// Runs a program under a mediator that also judges changes of metadata. If the mediator is root's, it has
+    /// capabilities; the program never has any.
     pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
         let child = Child::fork(|| {
@@ -317,7 +319,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Forks. A child that inherited a lock of another thread is given up, and another is forked.
+    /// Forks a child that runs `life`. If another thread's lock blocks the child, kills it and forks another.
     fn fork(life: impl FnOnce()) -> Self {
         let is_alone = threads() == 1;
         loop {
@@ -372,7 +374,7 @@ impl Child {
         assert_eq!(status, WaitStatus::Exited(self.pid, 0), "{report}");
     }
 
-    /// True if the child ends in time.
+    /// True if the child ends before the time is up.
     fn ends(&self) -> bool {
         // SAFETY: integers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.as_raw(), 0) };
@@ -384,8 +386,8 @@ impl Child {
     }
 }
 
-/// True while a race continues: for this time, and then until it has met all cases, since on a busy machine two threads
-/// seldom meet.
+/// True while a race has to go on: at least for the time `racing`, and then until it has met all cases. On a busy
+/// machine two threads seldom meet.
 pub(crate) fn goes_on(start: Instant, racing: Duration, has_met_all: bool) -> bool {
     start.elapsed() < racing || !has_met_all && start.elapsed() < Duration::from_mins(3)
 }
@@ -394,7 +396,7 @@ fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Runs `act` on a new thread. False if the thread is stuck.
+/// Runs `act` on a new thread. False if the thread does not end.
 fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -417,7 +419,7 @@ pub(crate) fn pipe() -> (File, File) {
     (read.into(), write.into())
 }
 
-/// Attaches the filter to this thread, and passes its listener on from another thread.
+/// Attaches the filter to this thread. Another thread, whose calls are not mediated, sends the listener.
 fn attach(filter: &Filter, to: UnixStream) -> OwnedFd {
     let (tell, told) = std::sync::mpsc::channel::<i32>();
     let passing = std::thread::spawn(move || {

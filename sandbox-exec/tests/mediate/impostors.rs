@@ -1,4 +1,4 @@
-//! Tests with sockets inside that share a port with one of the host's, in every way that the kernel allows.
+//! Tests with sockets inside the sandbox that have the port of a host's socket, in every way that the kernel allows.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -31,7 +31,7 @@ fn bound(style: i32, address: &str) -> OwnedFd {
     socket
 }
 
-/// Checks that a port of the host counts as taken at all IPv6 addresses, with and without `IPV6_V6ONLY`.
+/// Checks that a bind of an IPv6 socket to this address fails, since the port is taken.
 fn taken(address: &str) {
     let socket = socket(libc::AF_INET6, STREAM);
     set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
@@ -199,7 +199,8 @@ fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_ho
     });
 }
 
-/// Messages on a connected datagram socket are not mediated.
+/// Tests that no process outside gets the port to which a socket inside is connected, after the receiver has closed.
+/// Messages on the connected socket are not mediated, and would reach whoever has the port.
 #[test]
 fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
     as_each_user(|place| {
@@ -349,7 +350,7 @@ fn sharing(port: u16) -> TcpListener {
     listener
 }
 
-/// Number of connections to a port. The kernel gives each to one of the port's listeners.
+/// Number of connections to a port that two listeners share; the kernel gives each connection to one of them.
 const CONNECTIONS: usize = 40;
 
 fn connect_often(port: u16) {

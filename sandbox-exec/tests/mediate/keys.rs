@@ -14,7 +14,7 @@ use crate::harness::as_each_user;
 use crate::machine::raise_loopback;
 use crate::network::{each_call, family, on};
 
-/// Loopback addresses in every family of the kernel.
+/// Local addresses in the forms that the kernel treats differently.
 const ADDRESSES: [&str; 4] = ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::]"];
 
 fn server(style: i32, address: &str) -> std::io::Result<OwnedFd> {
@@ -68,7 +68,8 @@ fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     ]
 }
 
-/// The other protocol is UDP-Lite (RFC 3828), which no program inside can create, but which may be handed in.
+/// Tests that a port which the sandbox has in UDP allows no sends to the same port in another protocol, UDP-Lite (RFC
+/// 3828). No program inside can create a UDP-Lite socket, but one may be handed in.
 #[test]
 fn a_port_taken_inside_opens_none_of_another_protocol() {
     as_each_user(|place| {
@@ -99,7 +100,7 @@ fn elsewhere<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
-/// Returns a port that the kernel gives to no other socket: two sockets need it in two namespaces.
+/// Returns a port that the kernel gives to no other socket, since sockets in two network namespaces need the same port.
 fn unused_port() -> u16 {
     static ASKED: AtomicU16 = AtomicU16::new(0);
     let pid = u16::try_from(std::process::id() % 10_000).unwrap();

@@ -1,4 +1,4 @@
-//! Tests that sockets of the mediator live as long as programs have them, and not visibly longer.
+//! Tests that the mediator's duplicates keep a socket alive while programs have it, and not noticeably longer.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

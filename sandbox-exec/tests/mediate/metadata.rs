@@ -41,7 +41,8 @@ fn reading(path: &Path) -> OwnedFd {
     File::open(path).unwrap().into()
 }
 
-/// Makes each call by each form of a path, but none that changes a link at the path's end.
+/// Makes each call that changes metadata on a file of the directory, by each form of its path. If the path ends in a
+/// link, calls that would change the link itself are left out.
 fn by_each_form(place: &Place, directory: &str) -> Vec<(PathBuf, Answers)> {
     let there = place.path(directory);
     std::env::set_current_dir(&there).unwrap();
@@ -168,7 +169,8 @@ fn of_link(path: &Path) -> Answers {
     }
 }
 
-/// An object without a name belongs to its holders, unless the kernel shares it among programs.
+/// Tests changes to files without a name. A process that has such a file open may change it, unless the kernel shares
+/// the file among all programs (such as an eventfd's inode).
 #[test]
 fn what_has_no_name_is_its_holders() {
     in_the_floor(|place| {
@@ -222,7 +224,8 @@ fn fchmod(file: &OwnedFd) -> i32 {
     outcome(unsafe { libc::fchmod(file.as_raw_fd(), 0o640) }.into())
 }
 
-/// Uses pipes of another process, which a confined caller's domain would deny.
+/// Tests that paths through `/proc` do not lead to open files of another process. The kernel would let the mediator
+/// open them, but denies them to a confined caller.
 #[test]
 fn what_another_process_has_open_is_not_reached_through_proc() {
     in_the_floor(|place| {

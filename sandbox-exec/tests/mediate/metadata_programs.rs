@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{Place, in_the_floor, pipe};
 
-/// Creates files of every kind, with modes, times and attributes that no program sets by itself.
+/// Script that creates files of every kind, with special modes, times and attributes.
 const SOURCE: &str = "umask 022; mkdir -p s/d/e; echo one > s/f; ln s/f s/hard; ln -s f s/link; ln -s /nowhere s/dangling
     mkfifo s/fifo; echo 'echo run' > s/d/run; chmod 751 s/f; chmod 700 s/d/run; chmod 500 s/d/e; chmod 1777 s/d
     python3 -c 'import os; os.setxattr(\"s/f\", \"user.name\", b\"value\")'
     touch -h -d @7.123456789 s/link s/dangling; touch -d @86400.5 s/f s/fifo s/d/run s/d/e s/d s";
 
-/// Lists names, kinds, modes, owners, times to the nanosecond, targets and attributes.
+/// Script that lists files: names, kinds, modes, owners, times to the nanosecond, link targets and attributes.
 const LIST: &str = "touch -d @3 .; find . -printf '%p %y %m %U %G %T@ %l\\n' | sort
     python3 -c 'import os
 for top, _, files in os.walk(\".\"):

@@ -32,7 +32,7 @@ fn server(style: i32, name: &[u8]) -> std::io::Result<OwnedFd> {
     Ok(server)
 }
 
-/// Answers of every call that leads to a name, each on a fresh socket of the type.
+/// Makes every call that leads to an abstract name, each on a new socket of the type, and returns the errors.
 fn each_call(style: i32, to: &[u8]) -> Vec<i32> {
     let new = || socket(libc::AF_UNIX, style);
     let mut answers = vec![errno(connect(&new(), to))];

@@ -1,4 +1,4 @@
-//! Tests of the host's network: a program's own ports work, and those of the host are out of reach.
+//! Tests in the host's network namespace with the network off: programs reach their own ports, and none of the host's.
 
 use std::fs::{File, remove_file};
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ pub(crate) fn each_call(address: &str) -> Vec<i32> {
     ]
 }
 
-/// Returns this machine's address on its first network, the source of packets to elsewhere; `None` without a network.
+/// Returns this machine's address on a network, from which packets to other machines come; `None` without a network.
 pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").ok()?;
@@ -182,7 +182,8 @@ fn a_port_is_own_only_as_long_as_its_socket_lives() {
     });
 }
 
-/// A socket outside connects first, and the client from inside gets in.
+/// Checks that a listening socket inside accepts only a client inside, although a process outside connects first.
+/// `gone` has a byte once that process was turned away.
 pub(crate) fn lets_in_only_its_own(server: &TcpListener, mut gone: File) {
     let address = server.local_addr().unwrap();
     let inside = std::thread::spawn(move || {

@@ -18,16 +18,16 @@ const RACING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Race {
-    /// Number of answers from the connection, for which the kernel rejects an address.
+    /// Number of sends on the connected socket, for which the kernel rejects an address.
     connected: usize,
-    /// Number of answers about the datagram socket, which the mediator denied.
+    /// Number of sends on the datagram socket, which the mediator denied.
     denied: usize,
-    /// Unexpected error number: above all 0, for a sent message.
+    /// Unexpected errno; above all 0, which means that a message was sent.
     strange: Option<c_int>,
 }
 
 impl Race {
-    /// Sends repeatedly on the socket under a number, until `is_over`.
+    /// Sends repeatedly by one descriptor number, under which another thread puts different sockets, until `is_over`.
     fn run(number: &OwnedFd, address: &[u8], is_over: impl Fn(&Self) -> bool) -> Self {
         Self::run_counted(number, address, &AtomicUsize::new(0), is_over)
     }
@@ -69,7 +69,7 @@ fn twice(tried: &AtomicUsize, over: &AtomicBool) {
     }
 }
 
-/// Returns a descriptor under whose number other sockets are put in turn.
+/// Returns a descriptor; the test will replace the socket under its number again and again.
 fn number(of: &UnixStream) -> OwnedFd {
     of.try_clone().unwrap().into()
 }
@@ -83,7 +83,7 @@ fn victim(place: &Place) -> (UnixDatagram, Vec<u8>) {
     (victim, unix(path))
 }
 
-/// Checks that the victim got nothing, but would without a mediator.
+/// Checks that the victim has received nothing, and that it does receive what is sent without a mediator.
 fn check(place: &Place, victim: &UnixDatagram, address: &[u8]) {
     assert!(victim.recv(&mut [0; 8]).is_err());
     place.unmediated(|| {
@@ -99,7 +99,7 @@ fn a_number_that_another_thread_changes_never_leads_outside() {
     as_containers(|place| change_in_a_thread(place, 10, Race::has_met_both, || ()));
 }
 
-/// The sending thread runs only after a while: time for the other to change the number.
+/// Tests the race with a sending thread that seldom runs: the other has time to change the number meanwhile.
 #[test]
 fn a_number_that_changes_while_its_thread_is_starved_never_leads_outside() {
     as_containers(|place| {
@@ -127,7 +127,8 @@ fn a_number_that_changes_while_its_thread_is_starved_never_leads_outside() {
     });
 }
 
-/// Puts another socket under a number every `turns` turns, while a thread sends on it; `prepare` runs there first.
+/// Replaces the socket under a descriptor number every `turns` turns, while another thread sends by the number.
+/// `prepare` is run on the sending thread first.
 fn change_in_a_thread(place: &Place, turns: usize, is_over: impl Fn(&Race) -> bool, prepare: impl Fn()) {
     let (victim, address) = victim(place);
     place.mediated(|| {

@@ -70,7 +70,7 @@ fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     ]
 }
 
-/// Deliveries by an allowed [`each_call`]: two connections, and four datagrams. A connected one sends nothing.
+/// Number of deliveries by an allowed [`each_call`]: two connections, and four datagrams by three sends.
 pub(crate) const DELIVERED: usize = CONNECTIONS + 4;
 pub(crate) const CONNECTIONS: usize = 2;
 
@@ -82,8 +82,7 @@ pub(crate) fn open_path(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).unwrap()
 }
 
-/// Returns paths to a directory, by the working directory or a descriptor. Each of `names` becomes a link by one of
-/// them.
+/// Returns different paths to a directory. One of them leads to a directory of links, one for each of `names`.
 pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[&str]) -> Vec<PathBuf> {
     let there = place.path(directory);
     let text = there.display();

@@ -5,7 +5,7 @@ use ipc::rights::{Network, Reach};
 
 use crate::harness::{Place, as_each_user, pipe};
 
-/// Runs a program with the network off and on, if it runs without a mediator.
+/// Runs a program under a mediator, with the network off and on. Skips it if it does not run without one either.
 fn runs(place: &Place, command: &[&str]) {
     let run = || {
         let output = Command::new(command[0])

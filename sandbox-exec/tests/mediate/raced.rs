@@ -1,4 +1,4 @@
-//! Tests with a descriptor and an address that change while their call waits.
+//! Tests with a descriptor and an address that another thread changes while the call is mediated.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,10 +12,10 @@ use crate::calls::{DATAGRAM, STREAM, internet, socket, unix};
 use crate::harness::as_each_user;
 use crate::network::on;
 
-/// Time for which a descriptor stays the same: about as long as a mediated call takes.
+/// Time after which the racing thread changes the descriptor: about as long as a mediated call takes.
 const PERIOD: Duration = Duration::from_micros(40);
 
-/// Time for attempts. If the kernel looked a second time, a fifth of this would be enough.
+/// Time for which the race is tried. If the kernel read the descriptor a second time, a fifth of this would show it.
 const TRIES: Duration = Duration::from_millis(500);
 
 #[test]
@@ -35,7 +35,8 @@ fn a_raced_bind_takes_no_port_of_the_host() {
     });
 }
 
-/// Binds a socket that is an internet socket and a unix socket in turn, until the first is bound.
+/// Binds by a descriptor and an address that change together between an internet socket and a unix socket, until the
+/// internet socket `taker` is bound or time is up.
 fn race(taker: &OwnedFd, port: &[u8], tries: Duration) {
     let begun = Instant::now();
     let (decoy, changing) = (socket(libc::AF_UNIX, STREAM), socket(libc::AF_UNIX, STREAM));

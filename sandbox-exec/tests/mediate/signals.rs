@@ -1,4 +1,4 @@
-//! Tests of calls that wait, and of events that end them, such as a signal's handler.
+//! Tests of mediated calls that wait, and of events that end the wait, such as a signal with a handler.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -27,7 +27,7 @@ fn handler(flags: SaFlags) {
     unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
 }
 
-/// Waits until the mediator, which is the process `broker`, performs the call.
+/// Waits until a thread of the mediator, the process `broker`, is in the system call `call`.
 fn wait_until_performed(broker: Pid, call: libc::c_long) {
     let waits = |thread: std::io::Result<std::fs::DirEntry>| {
         let status = std::fs::read_to_string(thread.unwrap().path().join("syscall")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Test of the resources that thousands of connections, in sequence and at once, leave in the mediator.
+//! Test of the mediator's memory and descriptors after thousands of connections, in sequence and in parallel.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,10 +18,10 @@ const MANY: usize = 5000;
 // Number of simultaneous connections, and of processes that open them.
 const AT_ONCE: usize = 500;
 const PROCESSES: usize = 4;
-/// Allowed growth of memory, in KiB: the mediator's tables are bounded, and a further thread has its stack.
+/// Allowed growth of the mediator's memory in KiB: its tables are bounded, and each additional thread needs a stack.
 const SLACK: usize = 2048;
-/// Allowed number of further descriptors, for thousands of connections as for one. Those of parallel tests are counted
-/// before.
+/// Allowed growth of the number of descriptors, after thousands of connections as after one. Descriptors inherited from
+/// parallel tests are counted before.
 const MORE: usize = 16;
 
 /// Returns the mediator's memory in KiB (`RssAnon` of `proc_pid_status(5)`).

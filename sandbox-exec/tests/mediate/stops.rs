@@ -1,4 +1,4 @@
-//! Tests of stops of a process one of whose threads makes a call that waits (signal(7), "Job control").
+//! Tests that a process can be stopped while one of its threads waits in a mediated call (signal(7), "Job control").
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
@@ -16,7 +16,7 @@ use crate::network::on;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// One thread waits for a connection, and then another stops the process.
+/// Waits in `accept` on one thread; then another stops the process. `first_waits`: the main thread waits.
 fn wait_and_stop(server: &TcpListener, first_waits: bool) {
     thread::scope(|scope| {
         let (tell, told) = channel();

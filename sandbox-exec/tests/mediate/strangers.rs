@@ -1,4 +1,5 @@
-//! Tests that no datagram from a process outside arrives with the host's network off, and that none gets a port.
+//! Tests with the network off in the host's network namespace: no datagram from a process outside arrives at a socket
+//! inside, and no process outside gets the port of one.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,10 +17,11 @@ use crate::children::{open_there, wait_until_open_there};
 use crate::harness::{Place, goes_on, in_the_floor_on_each_machine, pipe};
 use crate::network::{family, own_address};
 
-/// Number of times that a process outside has to get the shared port.
+/// Number of times that the process outside must have shared the port before the test ends.
 const SLIPS: usize = 8;
 
-/// Sends from every socket that a process outside can bind, also from another's port if it gets that.
+/// Sends to a socket inside from every address that a process outside can use; also from the port of a permitted
+/// sender, if the process gets that port.
 fn send_as_stranger(to: SocketAddr, port_of_another: Option<u16>) {
     let mut froms: Vec<IpAddr> = vec![if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() }];
     if to.is_ipv4() {
@@ -52,7 +54,7 @@ fn set(socket: &OwnedFd, name: c_int, value: &[u8]) -> std::io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Process outside that gets an address and a port to send to, until its pipe closes.
+/// Process outside that receives an address and a sender's port over a pipe, and then sends to the address.
 struct Stranger {
     ask: File,
     answered: File,
@@ -199,7 +201,8 @@ fn a_port_that_is_heard_passes_to_nobody_outside_until_its_hearers_are_gone() {
     });
 }
 
-/// A port that is bound anew inside is shared for a moment, in which a quick process outside gets it.
+/// Tests that a process outside is not heard even if it shares a permitted sender's port. A quick one can get that port
+/// in the moment in which a socket inside is bound to it again.
 #[test]
 fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
     in_the_floor_on_each_machine(|place| {
@@ -255,7 +258,8 @@ fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
     });
 }
 
-/// A process outside that has the sender's port at another address could be taken for the sender.
+/// Tests that a socket inside accepts no sender whose port a process outside has at another address: a filter knows
+/// senders by port alone, so it could not tell them apart.
 #[test]
 fn a_port_that_a_stranger_has_too_is_not_heard() {
     in_the_floor_on_each_machine(|place| {
@@ -340,7 +344,7 @@ fn a_server_hears_as_many_as_come_and_forgets_who_is_gone() {
     });
 }
 
-/// Tests at least the case in which the mediator is asked for each socket.
+/// Tests that a socket which gets a port without a `bind` hears nothing from the network: it is on loopback at once.
 #[test]
 fn what_is_made_is_tied_to_loopback_from_the_first_moment() {
     in_the_floor_on_each_machine(|place: &Place| {

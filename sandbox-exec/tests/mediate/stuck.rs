@@ -1,4 +1,4 @@
-//! Report of a child that does not end.
+//! Diagnosis of a child process that does not end.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::libc;
 use nix::unistd::Pid;
 
-/// System call, stack and signals of each thread of a process that does not end, and its children.
+/// Describes a process that does not end, and its children: the system call, stack and signals of each thread.
 pub(crate) fn stuck(pid: Pid) -> String {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
     let mut told = String::new();

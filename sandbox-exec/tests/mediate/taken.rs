@@ -1,4 +1,4 @@
-//! Tests of ports that the host holds: no program inside shares one, and programs inside share theirs.
+//! Tests that no program inside the sandbox shares a port with a socket of the host; programs inside share their own.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ fn set(socket: &OwnedFd, name: c_int) {
     set_option(socket, libc::SOL_SOCKET, name, 1);
 }
 
-/// Returns a socket that shares its port by an option, and the error number of its `bind`.
+/// Returns a socket that sets the option by which ports are shared, and the errno of its `bind`.
 fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     let sharing = socket(family(at), style);
     set(&sharing, option);
@@ -32,7 +32,7 @@ fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     (sharing, bound)
 }
 
-/// Returns a service of the host that the place's user owns: `SO_REUSEPORT` compares owners.
+/// Returns a bound socket of the host, owned by the test's user: `SO_REUSEPORT` compares owners.
 fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     let (service, bound) = sharing(style, option, at);
     assert_eq!(bound, 0, "{at}");
@@ -42,7 +42,7 @@ fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     service
 }
 
-/// Process that sends requests to a service on demand, and reports the number of answers.
+/// Process outside that sends requests to a service when asked to, and reports how many were answered.
 struct Asking {
     ask: File,
     got: File,
@@ -109,7 +109,7 @@ fn near(mut at: SocketAddr) -> SocketAddr {
     at
 }
 
-/// Addresses of services, each with one inside that would be preferred to it, or get a share.
+/// Addresses of a host's service, each with one for a socket inside that would get all or some of its packets.
 const AIMS: [(&str, &str); 5] = [
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "127.0.0.1"),
@@ -156,7 +156,8 @@ fn services_of_the_host_keep_their_connections() {
     steal(STREAM, libc::SO_REUSEPORT, connections);
 }
 
-/// `inet_bind` of the kernel treats such an address as IPv4, at all addresses.
+/// Tests a bind to an address without a family (`AF_UNSPEC`), which the kernel treats as all IPv4 addresses
+/// (`inet_bind`). It must not take a port of the host.
 #[test]
 fn an_address_without_a_family_takes_no_port_of_the_host() {
     as_each_user(|place| {
@@ -174,7 +175,8 @@ fn an_address_without_a_family_takes_no_port_of_the_host() {
     });
 }
 
-/// The kernel chooses a shared port if a program leaves it no other (`IP_LOCAL_PORT_RANGE`, ip(7)).
+/// Tests that a socket inside gives up a port which the kernel chose although a socket of the host has it. The kernel
+/// does that if the program permits no other port (`IP_LOCAL_PORT_RANGE`, ip(7)).
 #[test]
 fn a_port_of_the_host_that_the_kernel_chooses_is_given_up() {
     const IP_LOCAL_PORT_RANGE: c_int = 51;
@@ -200,7 +202,8 @@ fn a_port_of_the_host_that_the_kernel_chooses_is_given_up() {
     });
 }
 
-/// At addresses that do not overlap the kernel confuses no packets.
+/// Tests that a program may use a port which the host has at another address: if the addresses do not overlap, the
+/// kernel delivers packets to the right socket.
 #[test]
 fn a_port_of_the_host_is_free_where_the_host_has_another_address() {
     as_each_user(|place| {
@@ -257,7 +260,7 @@ fn programs_inside_share_ports_among_themselves() {
     });
 }
 
-/// A server that ended leaves connections that linger (`TIME_WAIT`); the next one has its port at once.
+/// Tests that a server can bind its port again at once, although connections of the ended server remain (`TIME_WAIT`).
 #[test]
 fn a_server_has_its_port_again_at_once() {
     as_each_user(|place| {

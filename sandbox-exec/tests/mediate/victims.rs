@@ -1,4 +1,4 @@
-//! Processes that report the signals that reached them.
+//! Processes that tests try to signal, and that report which signals reached them.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use nix::unistd::{ForkResult, Pid, fork, setsid};
 
 use crate::harness::{Place, pipe};
 
-/// Maximum time for a process to come to rest.
+/// Maximum time to wait until a process sleeps.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Victim {
@@ -57,7 +57,7 @@ impl Victim {
         got(self.pid(), signal)
     }
 
-    /// True if no signal was delivered and the process waits.
+    /// True if no signal was delivered to the process and it sleeps.
     pub(crate) fn is_untouched(&self) -> bool {
         let state = || status(self.pid(), "State:");
         let until = Instant::now() + PATIENCE;
@@ -101,7 +101,7 @@ pub(crate) fn pidfd(pid: pid_t) -> OwnedFd {
     }
 }
 
-/// `siginfo_t` of `SI_QUEUE`, with the number of its sender and a value.
+/// Returns a `siginfo_t` as `sigqueue(3)` sends it, with this process's id as the sender and a value.
 pub(crate) fn queued(signal: c_int, value: i64) -> [i64; 16] {
     let mut info = [0_i64; 16];
     let pair = |low: c_int, high: c_int| i64::from(low.cast_unsigned()) | i64::from(high) << 32;
@@ -112,7 +112,7 @@ pub(crate) fn queued(signal: c_int, value: i64) -> [i64; 16] {
     info
 }
 
-/// Way to signal a process: its name, and a function that returns an error number.
+/// Way to signal a process: its name, and a function that signals the process and returns an errno.
 pub(crate) type Form = (&'static str, fn(pid_t) -> c_int);
 
 /// All ways to send SIGUSR1 to a process.
@@ -158,7 +158,8 @@ fn owned_ex(kind: c_int, pid: pid_t) -> c_int {
     owned(|socket| call(libc::SYS_fcntl, [socket, 15, owner.as_ptr() as i64, 0]))
 }
 
-/// Makes a socket readable that then sends SIGUSR1; `own` sets the receiver. A stream has all of the commands.
+/// Makes the kernel send SIGUSR1 for a socket that becomes readable; `own` sets the receiver. Uses a stream socket,
+/// which knows all commands that set one.
 fn owned(own: impl FnOnce(i64) -> c_int) -> c_int {
     let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let errno = own(ours.as_raw_fd().into());

@@ -1,4 +1,4 @@
-//! Tests of the full tier: the content of its namespaces and its tree, and programs that must work in them.
+//! Tests of the full tier: its namespaces, its file tree, and programs that must work in it.
 
 #![expect(
     clippy::unwrap_used,

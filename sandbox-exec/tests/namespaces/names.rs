@@ -1,4 +1,4 @@
-//! Tests of abstract names of unix sockets on the host's network: the kernel has one for each type of socket.
+//! Tests of abstract names of unix sockets on the host's network. The kernel keeps the names of each socket type apart.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
@@ -14,8 +14,8 @@ use ipc::rights::Network;
 
 const TYPES: [SockType; 3] = [SockType::Stream, SockType::Datagram, SockType::SeqPacket];
 
-/// Checks, for each type of a host's socket and of one inside with the same name, if the host's is reached, and if
-/// those inside are. Waiting threads make other threads of the broker answer.
+/// Script that binds a socket inside to the name of a host's socket, for each pair of types. It prints if calls by that
+/// name reach the host's socket or the one inside. Its waiting threads make several threads of the broker answer.
 const PROGRAM: &str = "import os, socket, threading
 name = '\\0' + os.environ['NAME']
 kinds = [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET]
@@ -47,7 +47,7 @@ for kind in kinds:
 
 const REACHED: &str = "reached 1\nreached 1\nreached 1\n";
 
-/// Sockets of the host, three of each type.
+/// Sockets of the host with abstract names: three of each type, each for one type of socket inside.
 struct Victim {
     name: String,
     sockets: Vec<(SockType, OwnedFd)>,
@@ -121,7 +121,7 @@ fn nor_where_the_sandbox_was_executed_before_its_order() {
     });
 }
 
-/// Takes a name, reports it, and looks for clients on request.
+/// Script of a server inside that listens at a name, reports that, and then prints if a client was let in.
 const SERVER: &str = "import os, socket
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + os.environ['NAME']); s.listen()
 open('ready', 'w').close(); open('done').close()
@@ -134,7 +134,7 @@ const STRANGER: &str = "cat ready
 socket.socket(socket.AF_UNIX).connect(\"\\0\" + sys.argv[1]); print(os.getpid())' \"$0\"
     : > done";
 
-/// The stranger and the broker are both number 1 of their pid namespaces.
+/// Tests that a process outside is not taken for the broker, although both have pid 1 in their own pid namespaces.
 #[test]
 fn a_stranger_with_the_brokers_number_elsewhere_is_not_let_in() {
     as_each_user(|place| {

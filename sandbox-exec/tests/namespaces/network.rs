@@ -1,11 +1,11 @@
-//! Tests of the network of a sandbox where it is off.
+//! Tests of a sandbox with the network off.
 
 use ipc::confinement::Tier;
 
 use crate::common::place::{errors, in_tier_as_each_user, text};
 use crate::run::in_full;
 
-/// Looks up `localhost` for this machine's families only; serves at all addresses, and looks for routes out.
+/// Script that looks up `localhost` for this machine's families only, serves at all addresses, and tries to get out.
 const LOOKED_UP: &str = "import socket as s
 print(s.getaddrinfo('localhost', 80, s.AF_INET, s.SOCK_STREAM, 0, s.AI_ADDRCONFIG)[0][4][0])
 server = s.create_server(('', 0))
@@ -24,7 +24,8 @@ fn a_private_network_has_an_address_that_counts_and_leads_nowhere() {
     });
 }
 
-/// Without loopback every address can be bound, so that each counts as one of this machine.
+/// Tests a start on a machine whose loopback device is down. Any address can be bound there, so that each counts as one
+/// of this machine, and the start's attempt to reach the network fails otherwise than usual.
 #[test]
 fn where_loopback_never_was_up_the_floor_starts() {
     in_tier_as_each_user(Tier::Floor, |place| {

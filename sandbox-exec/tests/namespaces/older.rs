@@ -1,4 +1,4 @@
-//! Tests of machines with fewer features: an older Landlock, and no namespaces.
+//! Tests of starts on machines with fewer features: an older Landlock, or no namespaces.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -46,7 +46,7 @@ fn every_older_landlock_is_enough_for_the_floor() {
     });
 }
 
-/// Signals `$VICTIM` and `$PPID` in the usual forms, then a child.
+/// Script that sends signals to the processes `$VICTIM` and `$PPID` in the usual forms, and then to its own child.
 const SIGNALS: &str = "for to in $VICTIM $PPID -$VICTIM; do
         for how in -0 -USR1 -STOP -KILL; do kill $how -- $to && echo reached $to; done
     done
@@ -73,7 +73,7 @@ fn below_the_first_scopes_the_broker_bounds_signals() {
     });
 }
 
-/// Connects and sends to `$VICTIM`, then from inside to inside.
+/// Script that connects and sends to the abstract name `$VICTIM`, and then to a name of its own.
 const ABSTRACT: &str = "import os, socket
 name = '\\0' + os.environ['VICTIM']
 for kind, reach in (socket.SOCK_STREAM, 'connect'), (socket.SOCK_DGRAM, 'sendto'):
@@ -136,7 +136,8 @@ fn where_the_machine_refuses_the_best_tier_is_the_floor() {
     });
 }
 
-/// A machine that masks a part of `/proc` refuses its init a new one, after init was cloned.
+/// Tests that the floor tier has all capabilities after the full tier has failed late. A machine with a masked part of
+/// `/proc` denies a new `/proc` only after init was cloned.
 #[test]
 fn what_init_is_refused_leaves_the_floor_all_capabilities() {
     in_full(|place| {

@@ -59,7 +59,7 @@ fn the_reported_pid_is_the_hosts() {
     });
 }
 
-/// Returns the host's processes in the project that are number 2 of a namespace.
+/// Returns the host's pids of those processes in the project that have pid 2 in their own pid namespace.
 fn sandboxed_bash(place: &Place) -> Vec<u32> {
     let project = place.path("project");
     let numbers =
@@ -100,7 +100,7 @@ except ConnectionRefusedError:
     });
 }
 
-/// Starts daemons; waits until all processes in the sandbox are gone after `end`.
+/// Starts daemons in a sandbox, calls `end`, and waits until every process of the sandbox is gone.
 fn nothing_lives_after(place: &Place, end: impl Fn(Pid)) {
     let script =
         "setsid sleep 1000 & (setsid bash -c 'trap \"\" TERM HUP INT; sleep 1000' &) ; echo ready; wait";

@@ -156,7 +156,8 @@ fn a_single_file_may_be_a_write_root() {
     });
 }
 
-/// On the host's network init's domain only has scopes: without REFER, these would fail with EXDEV.
+/// Tests moves and links between directories. On the host's network, init is in a Landlock domain that only bounds
+/// signals and abstract sockets; unless that domain allows REFER, these acts fail with EXDEV.
 #[test]
 fn files_and_directories_move_and_are_linked_on_either_network() {
     in_full(|place| {

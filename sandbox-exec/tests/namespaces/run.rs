@@ -11,7 +11,7 @@ pub(crate) fn in_full(test: impl Fn(&Place)) {
     in_tier_as_each_user(Tier::Full, test);
 }
 
-/// Runs a script with a private temp directory, and a changed confinement.
+/// Runs a script with a private temp directory. `change` changes the confinement before the start.
 pub(crate) fn run(
     place: &Place,
     change: impl Fn(&mut Confinement),

@@ -1,4 +1,4 @@
-//! Tests of the mount tree: its owner, its hidden paths, and the sandbox's own parts.
+//! Tests of the file tree in the full tier: its owner, hidden paths, and the directories that the tier replaces.
 
 use std::fs;
 use std::path::Path;

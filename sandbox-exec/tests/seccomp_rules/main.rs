@@ -1,5 +1,6 @@
-//! Attacks every seccomp rule, as root and as a plain user. Without the filter the call reaches the kernel's checks,
-//! with it the filter answers. Fails for a rule that no row attacks alone, and a row that attacks nothing.
+//! Attacks on every seccomp rule, as root and as a plain user. Without the filter the kernel itself checks the call;
+//! with the filter, the filter must deny it. The test fails for a rule that no attack tests alone, and for an attack
+//! that tests no rule.
 
 #![expect(
     clippy::unwrap_used,
@@ -85,8 +86,8 @@ fn users() -> Vec<Option<u32>> {
     vec![None]
 }
 
-/// Runs `act` in a child that is `user`; returns output and status. `act` may only make system calls, since the child
-/// may copy one thread of many.
+/// Runs `act` in a child process, as `user` if given; returns its output and status. `act` may only make system calls,
+/// since the child is a copy of one of several threads.
 fn in_child(user: Option<u32>, act: impl Fn(&mut dyn FnMut(&[u8]))) -> (Vec<u8>, WaitStatus) {
     let (output, input) = pipe().unwrap();
     // SAFETY: the child makes system calls only, and never returns.
@@ -204,7 +205,7 @@ fn with_the_filter_every_attack_gets_its_answer() {
     assert!(attacks > 1000, "{attacks} attacks");
 }
 
-/// Calls `getpid` by `int 0x80`, whose number 20 is another call in the table of x86-64.
+/// Makes a 32-bit call (`int 0x80`) with number 20. This is `getpid` there, but another call on x86-64.
 #[cfg(target_arch = "x86_64")]
 fn getpid_of_i386() -> i32 {
     let result: i32;

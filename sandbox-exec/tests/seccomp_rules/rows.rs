@@ -1,4 +1,4 @@
-//! Attacks on each rule: calls with denied arguments that do no harm without a filter.
+//! Attacks on each seccomp rule: calls that the rule denies, and that do no harm without it.
 
 use nix::libc;
 use sandbox_exec::seccomp::rules::calls::{self, Call};
@@ -7,16 +7,16 @@ use sandbox_exec::seccomp::rules::constants::*;
 /// Address at which nothing is mapped.
 const BAD: u64 = 1;
 const NONE: u64 = u64::MAX;
-/// Flags that no call defines.
+/// Flag bits that no system call defines.
 const UNKNOWN: u64 = 0xffff_0000;
-/// Placeholder for the caller's process id.
+/// Placeholder in arguments for the process id of the caller.
 pub(crate) const OWN_PID: u64 = 0xbad_cafe_0000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) arguments: [u64; 6],
-    /// True if the row is for root alone: the kernel may answer a user without capabilities like the filter.
+    /// True if only root tries the row: without capabilities, the kernel itself may answer like the filter.
     pub(crate) for_root: bool,
 }
 

@@ -8,12 +8,12 @@ use crate::mediate::call::caller::{duplicate, pidfd_open};
 use crate::mediate::call::socket::{self, SocketKind};
 use crate::mediate::kernel::open_descriptors::HoldingPlace;
 
-/// Way by which the mediator gets the sockets of callers. The filter and the mediator must agree.
+/// Way by which the mediator gets access to its callers' sockets. The filter and the mediator must use the same way.
 #[derive(Clone, Debug)]
 pub enum Sockets {
-    /// Duplicated by the mediator (`pidfd_getfd(2)`, Linux 5.6).
+    /// The mediator duplicates a caller's socket (`pidfd_getfd(2)`, Linux 5.6).
     Duplicated,
-    /// Created by the mediator, since a container's profile denies `pidfd_getfd(2)`.
+    /// The mediator creates all sockets, since a container's profile denies `pidfd_getfd(2)`.
     Made(HandedIn),
 }
 
@@ -24,7 +24,7 @@ pub struct HandedIn {
 }
 
 impl Sockets {
-    /// Finds out the way. Must be called in the process that will start the programs, with their descriptors.
+    /// Finds out which way works. Must be called in the process that will start the programs, with their descriptors.
     pub fn probe() -> Self {
         let duplicated = pidfd_open(std::process::id().cast_signed(), 0)
             .and_then(|process| duplicate(&process, process.as_raw_fd()));

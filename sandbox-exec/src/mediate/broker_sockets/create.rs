@@ -1,4 +1,4 @@
-//! Creation of sockets, and the calls that are mediated only if the mediator creates all sockets.
+//! Creation of sockets, and the other calls that are mediated only if the mediator creates all sockets.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -16,7 +16,7 @@ use crate::mediate::call::waiting::Stop;
 use crate::mediate::kernel::open_descriptors::HoldingPlace;
 use crate::mediate::kernel::status::Status;
 
-/// Maximum number of attempts: at once, after 1 ms, 2 ms …, a second in all.
+/// Maximum number of attempts: the first at once, then after delays of 1 ms, 2 ms …, a second in all.
 const PATIENCE: u32 = 11;
 
 impl MediatedCall<'_, '_> {
@@ -48,7 +48,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Creates a socket and gives it to the caller. Accepts all arguments that the caller's seccomp programs allow.
+    /// Creates a socket and gives it to the caller. Accepts all arguments that the seccomp programs allow.
     fn make(&mut self, made: &BrokerSockets) -> Result<NotificationAnswer, Stop> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -70,7 +70,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Creates a socket that only sockets inside the sandbox reach.
+    /// Creates a socket that can receive only from sockets inside the sandbox.
     pub(in crate::mediate) fn make_guarded(&self) -> Result<NotificationAnswer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -137,8 +137,8 @@ impl MediatedCall<'_, '_> {
         Err(otherwise.into())
     }
 
-    /// Mediates `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`: flags in a register, which no thread can
-    /// change.
+    /// Mediates `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, so no other
+    /// thread can change them after the check.
     fn share_table(&self, made: &BrokerSockets) -> Result<NotificationAnswer, Stop> {
         let status = Status::of(self.caller.thread())?;
         self.caller.still_waits()?;
@@ -160,7 +160,7 @@ fn is_on_a_socket(call: c_long) -> bool {
     )
 }
 
-/// Maps an error of this process's full table to `ENOBUFS`, since the caller's table is not full.
+/// Maps the error that this process's table of descriptors is full to `ENOBUFS`, since the caller's table is not full.
 fn no_fault_of_the_caller(errno: Errno) -> Errno {
     if matches!(errno, Errno::EMFILE | Errno::ENFILE) { Errno::ENOBUFS } else { errno }
 }

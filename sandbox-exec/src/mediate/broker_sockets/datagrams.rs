@@ -1,9 +1,10 @@
-//! Datagram sockets of the mediated programs, and calls that the kernel continues while there are none.
+//! Datagram sockets of the mediated programs, and the `sendmsg` calls that the kernel may perform while there are none.
 //!
-//! The kernel reads memory and descriptor number of a continued `sendmsg` again. It ignores or denies addresses on
-//! other than datagram sockets, but the number must not become that of a datagram socket before the lookup. So a call
-//! is left to the kernel only while no process has a datagram socket (see [`Alive`]), and a program gets one only when
-//! all such calls are past the lookup.
+//! When the mediator leaves `sendmsg` to the kernel, the kernel reads the message and the descriptor's number again. On
+//! other than datagram sockets it ignores or denies the message's address. But before the kernel looks up the number, a
+//! program could put a datagram socket there. So a call is left to the kernel only while no process has a datagram
+//! socket (see [`Alive`]). A program gets such a socket only when all calls that were left to the kernel are past the
+//! lookup.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -15,10 +16,10 @@ use nix::libc::pid_t;
 use crate::mediate::kernel::text;
 use crate::mediate::net::open_sockets::Alive;
 
-/// Processor time, in ticks of 10 ms (`times(2)`), after which a thread with its answer is past the lookup. The second
-/// tick is whole, a thousand times the real need.
+/// Processor time, in ticks of 10 ms (`times(2)`), that a thread has used after its answer when its call is certainly
+/// past the lookup. The second of the ticks is a full one, a thousand times the time that the lookup needs.
 const ENOUGH: u64 = 2;
-/// Number of remembered calls above which those past the lookup are dropped.
+/// Number of recorded calls above which those past the lookup are dropped.
 const SLACK: usize = 64;
 
 /// Open datagram sockets, and calls that were left to the kernel.
@@ -30,7 +31,7 @@ pub(super) struct Datagrams {
 
 #[derive(Debug, Default)]
 struct DatagramState {
-    /// Inodes of datagram sockets, some of which may be closed.
+    /// Inodes of the datagram sockets that programs got, some of which may be closed by now.
     known: HashSet<u64>,
     passing: Vec<Passing>,
 }
@@ -47,7 +48,8 @@ impl Datagrams {
         Ok(Self { sockets: Alive::new()?, state: Mutex::default() })
     }
 
-    /// Registers a socket that no program has yet. `EAGAIN` while a call that was left to the kernel may still meet it.
+    /// Registers a datagram socket before a program gets it. Fails with `EAGAIN` while a call that was left to the
+    /// kernel has not looked up its descriptor yet.
     pub(super) fn enter(&self, socket: &OwnedFd, inode: u64) -> Result<(), Errno> {
         let mut state = self.lock();
         state.passing.retain_mut(|call| !call.is_past());
@@ -89,7 +91,7 @@ impl Datagrams {
         self.lock().passing.retain(|call| call.thread != thread);
     }
 
-    /// Forgets closed sockets. If the kernel does not list the open ones, all count as open.
+    /// Forgets closed datagram sockets. If the kernel does not list the open ones, all count as open.
     fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
             && let Some(alive) = self.sockets.numbers()
@@ -104,9 +106,9 @@ impl Datagrams {
 }
 
 impl Passing {
-    /// True if the kernel has looked up the descriptor of the call. Until then the thread runs, or waits for the
-    /// listener's lock (`seccomp_do_user_notification`), which nothing interrupts. So a thread that sleeps otherwise,
-    /// has ended, or has run longer is past the lookup.
+    /// True if the kernel has looked up the call's descriptor. Until then the thread runs, or waits uninterruptibly for
+    /// the listener's lock (`seccomp_do_user_notification`). So a thread that sleeps otherwise, that has ended, or that
+    /// has run for longer than [`ENOUGH`] is past the lookup.
     fn is_past(&mut self) -> bool {
         if !self.answered {
             return false;
@@ -133,7 +135,8 @@ impl Run {
         Self::parse(&text::read_string(&format!("/proc/{thread}/task/{thread}/stat")).ok()?)
     }
 
-    /// Parses a `stat`: state (field 3), user time (14), system time (15), after the name, which may contain anything.
+    /// Parses a `stat` of `/proc`: state (field 3), user and system time (14, 15). The name before may contain
+    /// anything.
     fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(") ")?;
         let mut fields = fields.split(' ');

@@ -1,16 +1,17 @@
 //! Callers' sockets that cannot be duplicated, because a container's profile denies `pidfd_getfd(2)`. This process
 //! creates them (`socket(2)` is mediated too), and keeps a duplicate while a call may need it ([`Registry`]).
 //!
-//! A caller's socket is looked up by its inode in `/proc`. A connection is not kept: the kernel continues `sendmsg`,
-//! `sendmmsg` and `sendto` on one, where they lead to no new address. The kernel must find no datagram socket under the
-//! descriptor's number, which one of these ensures:
+//! A caller's socket is looked up by its inode in `/proc`. No duplicate of a connected socket is kept. The mediator
+//! leaves `sendmsg`, `sendmmsg` and `sendto` on it to the kernel, which ignores or denies another address. This is safe
+//! only if no program can put a datagram socket under the descriptor's number before the kernel looks it up. One of
+//! these ensures that:
 //!
 //! * No process has a datagram socket, and none gets one before the kernel has looked ([`Datagrams`]).
-//! * Only the caller's thread could change its table, which it shares with no other ([`Tables`]). It waits, so the
-//!   kernel will find what `/proc` says now.
+//! * Only the calling thread can change its table of descriptors, which it shares with no other ([`Tables`]). The
+//!   thread waits for the answer, so the kernel will find the socket that `/proc` shows now.
 //!
-//! Otherwise the call waits a moment, then fails with `EPERM`. It cannot be performed here: a kept duplicate would
-//! outlive the programs' last close, and later none can be had.
+//! If neither holds within a second, the call fails with `EPERM`. The mediator cannot perform it: a duplicate that it
+//! kept would outlive the programs' last close, and a new one cannot be made.
 //!
 //! Every socket was created here, is one end of a connection by `accept` or `socketpair`, or was handed in
 //! ([`HandedIn`]): the filter denies pairs of datagram sockets.
@@ -57,7 +58,7 @@ impl BrokerSockets {
         Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
     }
 
-    /// Registers a new socket, and returns its inode. `EAGAIN` if the socket has to wait a moment.
+    /// Registers a new socket, and returns its inode. Fails with `EAGAIN` if the socket cannot be registered yet.
     pub(in crate::mediate) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
         let inode = self.registry.hold(socket)?;
         if kind.takes_addresses() && kind.leads_out() {
@@ -93,7 +94,7 @@ impl BrokerSockets {
         socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
     }
 
-    /// Drops the duplicate of a socket that is a connection by now.
+    /// Drops the duplicate of a socket if the socket is connected by now.
     pub(in crate::mediate) fn settle(&self, socket: &OwnedFd) {
         if socket::is_connected_stream(socket) {
             if let Ok(inode) = nix::sys::stat::fstat(socket).map(|stat| stat.st_ino) {
@@ -122,7 +123,7 @@ impl BrokerSockets {
         }
     }
 
-    /// Drops duplicates of closed sockets that might answer at an address.
+    /// Drops duplicates of closed sockets that could still hold or answer at an address.
     pub(super) fn let_go_of_closed(&self, address: &Address) {
         match address.meaning() {
             Meaning::Internet(to) => self.registry.let_go_of(|socket| {

@@ -1,9 +1,10 @@
-//! Sockets that were created here and that a call may still need: unconnected ones, and those that take an address with
-//! each message.
+//! Duplicates of sockets that the mediator created and that a call may still need: sockets that are not connected, and
+//! those that take an address with each message.
 //!
-//! A duplicate keeps a closed socket alive, with its port and queue, so closed sockets are looked for: when a program
-//! could notice (before a connection or message to the address, before a port is reported as taken), and otherwise ever
-//! more seldom. A connection's duplicate is dropped before the connecting call returns.
+//! A duplicate keeps a socket alive, with its port and queue, after the programs have closed it. So the mediator
+//! searches for closed sockets. It does so whenever a program could notice (before a connection or message to the
+//! address, before a port is reported as taken), else at growing intervals. When a call connects a socket, the
+//! duplicate is dropped before the call returns.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -16,9 +17,9 @@ use nix::sys::stat::fstat;
 use crate::mediate::call::socket;
 use crate::mediate::kernel::open_descriptors::{self, HoldingPlace};
 
-/// Maximum number of sockets that are kept.
+/// Maximum number of duplicates that are kept.
 const MOST: usize = 4096;
-/// Number of searches that have to miss a socket before it is dropped.
+/// Number of searches that must not find a socket in any process before its duplicate is dropped.
 const LOOKS: usize = 2;
 // Minimum time after a change until the next search, and maximum time between searches.
 const SOONEST: Duration = Duration::from_millis(50);
@@ -40,12 +41,12 @@ struct RegistryState {
 #[derive(Debug)]
 struct HeldSocket {
     socket: OwnedFd,
-    /// Thread and descriptor that had the socket when it was last seen; `None` before a program has it.
+    /// Thread and descriptor at which the socket was last found; `None` until a program has got it.
     seen: Option<HoldingPlace>,
 }
 
 impl Registry {
-    /// Keeps a duplicate of a socket, and returns its inode. `ENOBUFS` if there are too many.
+    /// Keeps a duplicate of a socket, and returns its inode. `ENOBUFS` if there are too many duplicates.
     pub(super) fn hold(&self, socket: &OwnedFd) -> Result<u64, Errno> {
         if self.is_full() {
             self.let_go();
@@ -90,12 +91,12 @@ impl Registry {
         self.lock().held.remove(&inode);
     }
 
-    /// Drops the sockets that no program has any more; returns their number.
+    /// Drops the duplicates of sockets that no program has any more; returns the number of dropped ones.
     pub(in crate::mediate) fn let_go(&self) -> usize {
         self.let_go_of(|_| true)
     }
 
-    /// Does the same for those sockets that `matter`.
+    /// Drops the duplicates like [`Self::let_go`], but only those of sockets that `matter`.
     pub(super) fn let_go_of(&self, matter: impl Fn(&OwnedFd) -> bool) -> usize {
         let mut gone = self.missing(matter);
         for _ in 0..LOOKS {
@@ -114,7 +115,7 @@ impl Registry {
         gone.iter().filter(|inode| state.held.remove(inode).is_some()).count()
     }
 
-    /// Returns the inodes of those sockets that `matter` and are not where they were last seen.
+    /// Returns the inodes of those sockets that `matter` and are no longer at the place where they were last seen.
     fn missing(&self, matter: impl Fn(&OwnedFd) -> bool) -> HashSet<u64> {
         let state = self.lock();
         let known = state.held.iter().filter(|(_, held)| matter(&held.socket));
@@ -145,7 +146,8 @@ impl Registry {
         }
     }
 
-    /// Sleeps until the next search or change. True after a change, false after the pause; `None` at the end.
+    /// Sleeps until the next search is due or a socket is added or closed. Returns true after such a change, false
+    /// after the pause, and `None` at the end of the registry.
     fn sleep(&self, pause: Duration) -> Option<bool> {
         let mut state = self.lock();
         while state.held.is_empty() && !state.ended {

@@ -14,19 +14,19 @@ const MAX: usize = 128;
 const NAME: usize = 2;
 const MAX_UNIX: usize = NAME + 108;
 
-/// Socket address. The kernel gets exactly the bytes that were judged.
+/// Socket address of a call, copied from the caller. The kernel gets exactly the bytes that were judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::mediate) struct Address(Vec<u8>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::mediate) enum Meaning<'a> {
-    /// No family: `connect` dissolves an association, `sendto` uses the socket's family.
+    /// Address without a family (`AF_UNSPEC`): `connect` dissolves an association, `sendto` uses the socket's family.
     Unspecified,
     Path(&'a Path),
     Abstract(&'a [u8]),
     Unnamed,
     Internet(SocketAddr),
-    /// Address that the kernel will deny, or of a family without addresses outside the sandbox.
+    /// Address that the kernel denies anyway, or whose family has no addresses outside the sandbox.
     Other,
 }
 
@@ -130,7 +130,7 @@ fn family_bytes(family: c_int) -> [u8; 2] {
     u16::try_from(family).unwrap_or_default().to_ne_bytes()
 }
 
-/// Returns an argument as an `int`. The kernel takes many arguments so, and ignores the upper half of the register.
+/// Returns an argument as an `int`. The kernel reads many arguments like that, and ignores the register's upper half.
 #[expect(clippy::cast_possible_truncation, reason = "that is what the kernel does")]
 pub(in crate::mediate) fn integer(argument: u64) -> c_int {
     (argument as u32).cast_signed()

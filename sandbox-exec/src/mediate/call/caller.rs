@@ -18,10 +18,11 @@ use crate::mediate::kernel::text;
 use crate::system;
 pub(in crate::mediate) use crate::system::pidfd_open;
 
-/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): a pidfd of one thread, not of its group.
+/// Flag for a pidfd of one thread instead of its process: `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9).
 pub(in crate::mediate) const PIDFD_THREAD: c_int = libc::O_EXCL;
 
-/// Thread whose call waits. A file opened by its number is its own only if [`Caller::still_waits`] succeeds afterwards.
+/// Thread whose call waits. A file that was opened by the thread's number is really the caller's only if
+/// [`Caller::still_waits`] succeeds afterwards.
 pub(in crate::mediate) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
@@ -65,7 +66,7 @@ impl<'a> Caller<'a> {
         duplicate(&opened?, number)
     }
 
-    /// Finds a socket inside the sandbox by its inode and cookie, whichever process has it.
+    /// Returns a duplicate of the socket with this inode and cookie, from any process inside the sandbox that has it.
     pub(in crate::mediate) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         match self.made {
             None => open_descriptors::duplicate(inode, cookie, self.thread),
@@ -77,7 +78,7 @@ impl<'a> Caller<'a> {
         HoldingPlace { thread: self.thread, number }
     }
 
-    /// Returns the name of the caller's process; empty if unknown.
+    /// Returns the name of the calling process; empty if unknown.
     pub(in crate::mediate) fn program(&self) -> String {
         Status::of(self.thread).map(|status| text::name(status.process)).unwrap_or_default()
     }
@@ -86,7 +87,7 @@ impl<'a> Caller<'a> {
         if self.listener.waits(self.id) { Ok(()) } else { Err(Errno::ESRCH) }
     }
 
-    /// Translates a path of the caller for this process, by the caller's working directory and `/proc/self`.
+    /// Translates a path for this process: resolves the caller's working directory and its `/proc/self`.
     pub(in crate::mediate) fn path(&self, path: &Path) -> Result<PathBuf, Errno> {
         let own = PathBuf::from(format!("/proc/{}", self.thread));
         let bytes = path.as_os_str().as_bytes();
@@ -117,7 +118,7 @@ fn has_our_root(own: &Path) -> Result<(), Errno> {
     if ours.is_some() && identity(&own.join("root")) == ours { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-/// Appends a path like the kernel; `Path::join` would restart at a slash.
+/// Appends a path to a directory, also if the path begins with a slash: `Path::join` would drop the directory then.
 fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push("/");

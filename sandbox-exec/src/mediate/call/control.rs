@@ -1,4 +1,4 @@
-//! Control data of a message (`cmsg(3)`), with descriptors translated from the caller's numbers to ours.
+//! Control data of a message (`cmsg(3)`). Its descriptors are translated from the caller's numbers to this process's.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -21,7 +21,7 @@ pub(in crate::mediate) struct Control {
 }
 
 impl Control {
-    /// Translates control data. `allows` judges each item by level and name.
+    /// Translates control data. `allows` returns true if an item of this level and name may be sent.
     pub(in crate::mediate) fn carry(
         caller: &Caller<'_>,
         bytes: Vec<u8>,
@@ -87,7 +87,7 @@ fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>)
     Ok(())
 }
 
-/// Translates `struct ucred`, which has to name the caller. The kernel accepts only this process's pid, the sender's.
+/// Translates `struct ucred`, which has to name the caller. The kernel accepts only the sender's pid: this process's.
 fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
     let ([pid, uid, gid], []) = content.as_chunks_mut::<4>() else {
         return Err(Errno::EINVAL);

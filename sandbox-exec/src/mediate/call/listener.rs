@@ -1,4 +1,4 @@
-//! Listener of a seccomp program, and calls that wait for its answer (`seccomp_unotify(2)`).
+//! Listener of the mediating seccomp program, and calls that wait for an answer (`seccomp_unotify(2)`).
 
 #![expect(unsafe_code, reason = "the kernel fills in and reads the structures of linux/seccomp.h")]
 
@@ -12,17 +12,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::system;
 
-/// Flag that wakes the caller on this processor: `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6).
+/// Flag that makes the kernel run the caller at once on this processor when it is answered:
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6).
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
-/// `ERESTARTSYS` (linux/errno.h), which no program sees: the kernel runs the pending handler, then repeats the call or
-/// answers `EINTR`.
+/// Error number that makes the kernel run the pending signal handler, and then repeat the call or fail it with `EINTR`:
+/// `ERESTARTSYS` (linux/errno.h). No program sees the number.
 const RESTART: c_int = 512;
 
 /// Flag by which the kernel performs the call: `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
 const GO_ON: u32 = 1;
 
-/// First Linux in which `SECCOMP_IOCTL_NOTIF_RECV` ends with the last process that could make a call.
+/// First Linux in which `SECCOMP_IOCTL_NOTIF_RECV` returns once no process is left that could make a call.
 const ENDS: (u32, u32) = (6, 11);
 
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub(in crate::mediate) struct Notification {
 pub(in crate::mediate) enum NotificationAnswer {
     Value(i64),
     Failed(Errno),
-    /// Lets the kernel perform the call. It reads the arguments again, so the answer must not depend on them.
+    /// Lets the kernel perform the call. The kernel reads the arguments again; this answer must not depend on them.
     GoesOn,
     Given,
     /// Runs the pending signal handler; then the call is repeated, or fails with `EINTR`.
@@ -62,7 +63,7 @@ impl Listener {
         Self { descriptor, ends: system::release().is_some_and(|release| release >= ENDS) }
     }
 
-    /// Waits for the next call; `None` once no caller is left.
+    /// Waits for the next call; `None` once no process is left that could make one.
     pub(in crate::mediate) fn receive(&self) -> io::Result<Option<Notification>> {
         // If receiving waits as well, polling first is a wasted system call.
         let mut waited = self.ends;
@@ -112,7 +113,7 @@ impl Listener {
         })
     }
 
-    /// True if the call still waits. Then its thread number, and files opened by it, are still the caller's.
+    /// True if the call still waits. Its thread number, and files opened by that, are then the caller's.
     pub(in crate::mediate) fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one integer.
         unsafe {
@@ -147,7 +148,7 @@ impl Listener {
         }
     }
 
-    /// Adds a descriptor to the caller's table, and answers the call with its number: in one step (Linux 5.14) or two.
+    /// Adds a descriptor to the caller's table, and answers the call with the number, since Linux 5.14 in one step.
     pub(in crate::mediate) fn add(
         &self,
         id: u64,

@@ -1,4 +1,4 @@
-//! A caller's memory. It may change at any time, so each value is read only once.
+//! Memory of a caller. The caller may change it at any time, so each value is read only once.
 
 #![expect(unsafe_code, reason = "the kernel copies between this process's memory and another's")]
 
@@ -15,7 +15,7 @@ pub(in crate::mediate) struct Range {
     pub(super) length: usize,
 }
 
-/// Maximum number of ranges of one read (`UIO_MAXIOV`, linux/uio.h).
+/// Maximum number of memory ranges in one read (`UIO_MAXIOV`, linux/uio.h).
 pub(super) const MAX_RANGES: usize = 1024;
 
 /// Smallest page size of all architectures.
@@ -31,7 +31,7 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Reads `length` bytes. The caller of this function bounds the length.
+    /// Reads `length` bytes; the length must already be bounded.
     pub(in crate::mediate) fn read_vec(self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
         self.gather(&[Range { start, length }])
     }

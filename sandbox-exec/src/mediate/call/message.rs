@@ -8,7 +8,7 @@ use super::memory::{MAX_RANGES, Memory, Range};
 pub(in crate::mediate) const HEADER: u64 = 56;
 pub(in crate::mediate) const HEADER_WITH_LENGTH: u64 = 64;
 
-/// Maximum number of bytes of one call (`MAX_RW_COUNT`, linux/fs.h).
+/// Maximum number of bytes that one call transfers (`MAX_RW_COUNT`, linux/fs.h).
 const MAX_DATA: usize = 0x7fff_f000;
 
 /// Maximum size of control data in bytes: `net.core.optmem_max` of most kernels, enough for 253 descriptors.
@@ -22,7 +22,7 @@ pub(in crate::mediate) struct Message {
 }
 
 impl Message {
-    /// Reads a message, with the kernel's checks (`__copy_msghdr` of net/socket.c).
+    /// Reads a `struct msghdr`, with the kernel's checks (`__copy_msghdr` of net/socket.c).
     pub(in crate::mediate) fn read(memory: Memory, start: u64) -> Result<Self, Errno> {
         let header: [u8; 56] = memory.read(start)?;
         let word = |at: usize| {
@@ -50,13 +50,13 @@ pub(in crate::mediate) struct Data {
 }
 
 impl Data {
-    /// Returns one range. A range that is too long is cut, as by the kernel.
+    /// Returns data that is one memory range. A range that is too long for one call is cut, as by the kernel.
     pub(in crate::mediate) fn of(start: u64, length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_DATA);
         Self { ranges: vec![Range { start, length }], left: length }
     }
 
-    /// Reads an array of ranges like `iovec_from_user` and `__import_iovec` of the kernel.
+    /// Reads an array of memory ranges like `iovec_from_user` and `__import_iovec` of the kernel.
     fn read(memory: Memory, start: u64, count: u64) -> Result<Self, Errno> {
         let count =
             usize::try_from(count).ok().filter(|&count| count <= MAX_RANGES).ok_or(Errno::EMSGSIZE)?;

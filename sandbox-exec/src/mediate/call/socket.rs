@@ -1,4 +1,4 @@
-//! Socket calls, with addresses as bytes.
+//! Calls on sockets, with addresses as bytes.
 
 #![expect(
     unsafe_code,
@@ -18,7 +18,7 @@ use nix::sys::socket::sockopt::PeerCredentials;
 
 use super::address::Address;
 
-/// Number of the loopback device (`LOOPBACK_IFINDEX` of `net/flow.h`): the same in every network namespace.
+/// Index of the loopback device (`LOOPBACK_IFINDEX` of `net/flow.h`): the same in every network namespace.
 pub(in crate::mediate) const LOOPBACK: c_int = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(in crate::mediate) struct SocketKind {
 }
 
 impl SocketKind {
-    /// Returns the kind of a descriptor; fails with `ENOTSOCK` if it is not a socket.
+    /// Returns the family, type and protocol of a socket; fails with `ENOTSOCK` for another file.
     pub(in crate::mediate) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
             family: option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?,
@@ -44,7 +44,7 @@ impl SocketKind {
         !matches!(self.style, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)
     }
 
-    /// True if some addresses of this family are outside of the sandbox, not only in the kernel.
+    /// True if some addresses of this family lead to sockets outside the sandbox; others lead only to the kernel.
     pub(in crate::mediate) fn leads_out(self) -> bool {
         self.family != libc::AF_NETLINK
     }
@@ -69,7 +69,7 @@ pub(in crate::mediate) fn make(family: c_int, style: c_int, protocol: c_int) -> 
     Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// True for one end of a connection, which only a mediated call can change.
+/// True for a connected stream socket. Only a mediated call can change that.
 pub(in crate::mediate) fn is_connected_stream(socket: &OwnedFd) -> bool {
     SocketKind::of(socket).is_ok_and(|kind| !kind.takes_addresses()) && peer_name(socket).is_ok()
 }
@@ -106,7 +106,7 @@ pub(in crate::mediate) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> R
     })
 }
 
-/// Returns the cookie (`SO_COOKIE`), which no other socket of this kernel has or will have.
+/// Returns the cookie (`SO_COOKIE`), a number that no other socket of this kernel ever has.
 pub(in crate::mediate) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
 }
@@ -132,7 +132,7 @@ pub(in crate::mediate) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
     make(libc::AF_NETLINK, libc::SOCK_RAW, protocol)
 }
 
-/// True if calls on the socket wait. `O_NONBLOCK` is never changed here, since the caller would see that.
+/// True if the socket is in blocking mode. `O_NONBLOCK` is never changed here, since the caller would see that.
 pub(in crate::mediate) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     // SAFETY: reads flags.
     let flags = Errno::result(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) })?;
@@ -157,19 +157,19 @@ pub(in crate::mediate) fn connect(socket: &OwnedFd, address: &Address) -> Result
     Errno::result(answer).map(drop)
 }
 
-/// Undoes `connect(2)`, so that nobody can use the connection. Later calls fail.
+/// Undoes `connect(2)`, so that nobody can use the connection. Later calls on the socket fail.
 pub(in crate::mediate) fn disconnect(socket: &OwnedFd) {
     // SAFETY: integers only.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
     release_port(socket);
 }
 
-/// Dissolves a socket's association, and releases a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
+/// Dissolves an association. Releases a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
 pub(in crate::mediate) fn release_port(socket: &OwnedFd) {
     let _released = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
-/// Attaches a filter to a socket (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` without memory for it.
+/// Attaches a filter to a socket (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` if no memory is left for the filter.
 pub(in crate::mediate) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
     let count = libc::c_ushort::try_from(instructions.len()).map_err(|_| Errno::ENOBUFS)?;
     let program = libc::sock_fprog { len: count, filter: instructions.as_ptr().cast_mut() };
@@ -203,13 +203,13 @@ pub(in crate::mediate) fn keeps_to_v6(socket: &OwnedFd) -> bool {
     option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) == Ok(1)
 }
 
-/// Limits a connection attempt to one retry after a second (`tcp(7)`).
+/// Limits a connection attempt to one retry, which comes after a second (`tcp(7)`).
 pub(in crate::mediate) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
 }
 
-/// Ties a socket to the loopback device, which works once (`SO_BINDTOIFINDEX`, without a capability since Linux 5.7;
-/// asm-generic/socket.h). `EACCES` if it is tied to another.
+/// Binds a socket to the loopback device (`SO_BINDTOIFINDEX`, asm-generic/socket.h). Without a capability that works
+/// once per socket, since Linux 5.7. `EACCES` if the socket is bound to another device.
 pub(in crate::mediate) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
     const SO_BINDTOIFINDEX: c_int = 62;
     if option(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX)? == LOOPBACK {
@@ -277,7 +277,7 @@ pub(in crate::mediate) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
 }
 
-/// True for an end of a pair or a connection, even if the other end has gone (`SO_PEERCRED` of unix(7)).
+/// True for an end of a pair or a connection, even if the other end is closed (`SO_PEERCRED` of unix(7)).
 pub(in crate::mediate) fn has_met_a_peer(socket: &OwnedFd) -> bool {
     getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.pid() != 0 || peer.uid() != libc::uid_t::MAX)
 }

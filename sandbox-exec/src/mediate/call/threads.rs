@@ -1,5 +1,6 @@
-//! Thread pool. One thread leads: it receives calls and performs those that do not wait. Before a call that will wait,
-//! it makes another thread lead. If a call waits unexpectedly, the watching thread of `waiting` does so.
+//! Thread pool. One thread leads: it receives calls and performs those that do not wait. Before it performs a call that
+//! will wait, it makes another thread lead. If a call waits unexpectedly, the watching thread of `waiting` makes
+//! another thread lead.
 //!
 //! So calls are not handed between threads, and no waiting call delays others for long.
 
@@ -10,9 +11,9 @@ use std::thread;
 use crate::mediate::Shared;
 use crate::privilege::clear_capabilities;
 
-/// Maximum number of threads. Further calls wait for the first free one.
+/// Maximum number of threads. Further calls wait until a thread is free.
 const MOST: usize = 512;
-/// Number of threads that stay while there is nothing to do.
+/// Number of threads that stay alive while there is nothing to do.
 const SPARE: usize = 2;
 /// Size of a thread's stack in bytes. No function of these threads recurses.
 const STACK: usize = 128 << 10;
@@ -27,13 +28,13 @@ pub(in crate::mediate) struct WorkerPool {
 #[derive(Debug, Default)]
 struct Count {
     all: usize,
-    /// Number of threads that wait to lead, with those that were started and have not run yet.
+    /// Number of threads that wait to lead, including those that were started and have not run yet.
     standing_by: usize,
     leader: Option<Lead>,
     leads: u64,
 }
 
-/// Number of the time during which one thread leads; unique.
+/// Number that identifies a period during which one thread leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mediate) struct Lead(u64);
 
@@ -102,7 +103,7 @@ impl WorkerPool {
     }
 }
 
-/// Makes another thread lead, unless `lead` is over.
+/// Makes another thread lead, unless the period `lead` has already ended.
 pub(in crate::mediate) fn relieve(shared: &Arc<Shared>, lead: Lead) {
     let mut count = shared.crew.count();
     if count.leader != Some(lead) {

@@ -1,8 +1,9 @@
-//! Calls that may wait, ended when their callers get a signal.
+//! Calls that may wait, which are ended when their callers get a signal.
 //!
-//! Once a call is received, only fatal signals end its caller's wait (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`), and
-//! the kernel reports no others. So while a call waits, a thread looks for pending signals, often at first and then
-//! twenty times a second. It also makes another thread lead if the leader waits unexpectedly.
+//! Once the mediator has received a call, only fatal signals end its caller's wait
+//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`), and the kernel reports no other signals. So while a call waits, a thread
+//! watches for signals that are pending for the caller, often at first and then twenty times a second. If the leading
+//! thread waits unexpectedly, the watching thread makes another one lead (see `threads`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -22,11 +23,11 @@ use crate::system::{self, process};
 // Minimum and maximum time between two searches for signals to the caller of a waiting call.
 const SOONEST: Duration = Duration::from_millis(4);
 const LATEST: Duration = Duration::from_millis(50);
-/// Time after which another thread leads if the leader's call still waits.
+/// Time after which another thread takes the lead if the leader's call still waits.
 const EXPECTED: Duration = Duration::from_millis(1);
-/// Time for which the watching thread stays awake without a waiting call, so that the next one needs no wake-up.
+/// Time for which the watching thread stays awake without a waiting call, so that the next call need not wake it.
 const LINGER: Duration = Duration::from_millis(200);
-/// Number of times that a signal for the whole process is seen before it counts for this thread.
+/// Number of searches that must find a signal for the whole process pending before this thread's call is interrupted.
 const PATIENCE: u8 = 3;
 
 /// Maximum number of threads that are examined to find out if a process stops.
@@ -35,7 +36,7 @@ const MOST_LOOKED_AT: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mediate) enum Stop {
     Failed(Errno),
-    /// The caller has a signal to handle.
+    /// The caller has a signal to handle, so the call is interrupted.
     Interrupted,
 }
 
@@ -99,8 +100,8 @@ const INTERRUPTED: u8 = 1;
 const ENDED: u8 = 2;
 
 impl Waiting {
-    /// Performs an act that may wait. `act` fails with `EINTR` when the watching thread interrupts it. `lead` is given
-    /// by a leader that does not expect to wait.
+    /// Performs an act that may wait. `act` fails with `EINTR` when the watching thread interrupts it. `lead` is `Some`
+    /// if the calling thread leads and does not expect to wait.
     pub(in crate::mediate) fn perform<T>(
         &self,
         caller: &Caller<'_>,
@@ -187,7 +188,7 @@ impl Waiting {
         state.calls.clone()
     }
 
-    /// Interrupts the thread of a waiting call. A thread not yet in its system call is interrupted the next time.
+    /// Interrupts the thread that performs a waiting call; in the next round if it is not yet in a system call.
     fn interrupt(&self, wait: &Arc<Wait>) {
         let state = self.lock();
         if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
@@ -202,7 +203,7 @@ impl Waiting {
 }
 
 impl Wait {
-    /// Returns a verdict if the call must not wait longer. `stopping` has the stopping processes found in this round.
+    /// Returns a verdict if the call must not wait longer. `stopping` caches this round's stopping processes.
     fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);
@@ -229,8 +230,8 @@ impl Wait {
     }
 }
 
-/// True if a thread has taken a signal that stops the process. The process stops (`do_signal_stop` of kernel/signal.c)
-/// only once its threads that wait for an answer do. All others show the stop, except ended or traced ones.
+/// True if a thread has taken a signal that stops its process. The process stops only when also the threads that wait
+/// for an answer stop (`do_signal_stop` of kernel/signal.c). All others already show the stop, unless ended or traced.
 fn is_to_stop(status: &Status) -> bool {
     if status.threads < 2 {
         return false;
@@ -250,13 +251,13 @@ fn interruption() -> c_int {
     libc::SIGRTMAX()
 }
 
-/// Makes the signal of [`interruption`] only interrupt system calls, and blocks it in this thread and its later ones.
+/// Makes the signal of [`interruption`] only interrupt calls. Blocks it in this thread and later ones.
 pub(in crate::mediate) fn prepare_interruption() -> Result<(), Errno> {
     process::let_interrupt(interruption())?;
     process::mask(libc::SIG_BLOCK, interruption(), false)
 }
 
-/// Lets no signal but that of [`interruption`] interrupt this thread.
+/// Blocks all signals in this thread except that of [`interruption`].
 pub(in crate::mediate) fn allow_interruption() -> Result<(), Errno> {
     process::mask(libc::SIG_SETMASK, interruption(), true)
 }

@@ -1,13 +1,13 @@
-//! Trees in which mediated programs may act.
+//! Directory trees in which mediated programs may reach sockets and change metadata.
 //!
-//! A path is resolved once, to a descriptor whose name, as the kernel gives it, is judged. Links on the way do not
-//! matter.
+//! A path is resolved once, to a descriptor. The name that the kernel gives the descriptor's file is judged, so links
+//! in the path do not matter.
 //!
-//! Roots are held open from the start, so a file that gets a root's name later is none. On another mount than a root's
-//! the name can lie (another namespace, mounted over, gone), so it is opened anew beneath the root, without links, and
-//! must lead to the same inode.
+//! The roots of the trees are held open from the start, so a file that gets a root's name later is no root. A file on
+//! another mount than the root's can have a false name (another namespace, mounted over, gone). So it is opened again
+//! by that name, beneath the root and without links, and must be the same inode.
 //!
-//! A granted socket is the file at its exact path at the time of the call, proven in the same way.
+//! A granted socket is the file at exactly the granted path at the time of the call, checked in the same way.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,7 +25,7 @@ use nix::unistd::{AccessFlags, access, geteuid};
 use crate::mediate::refusals::Denied;
 use crate::system::file::mount_of;
 
-/// Maximum number of searches for a file whose name keeps changing.
+/// Maximum number of checks of a file whose name keeps changing.
 const MOST_LOOKS: usize = 16;
 
 /// Suffix that the kernel adds to the last name of a deleted file (`d_path` of `fs/d_path.c`).
@@ -47,8 +47,7 @@ struct Root {
 }
 
 impl ProcessTree {
-    /// Opens the roots. All paths are canonical. A root beneath a hidden path is granted; one that cannot be opened is
-    /// empty.
+    /// Opens the roots, canonical paths. A root beneath a hidden path is allowed. Skips a root that cannot be opened.
     pub(in crate::mediate) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -63,8 +62,8 @@ impl ProcessTree {
         Self { sockets, ..self }
     }
 
-    /// Opens a unix socket in the tree, or a granted one. Failures of plain permissions and other kinds of files are no
-    /// denials: they would fail without the sandbox (unix(7)).
+    /// Opens a unix socket that is in the tree or granted. Other failures than those by the rules are no denials:
+    /// without the sandbox, plain permissions or the kind of file would let the call fail, too (unix(7)).
     pub(in crate::mediate) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
@@ -76,7 +75,7 @@ impl ProcessTree {
         }
     }
 
-    /// Fails with `EACCES` unless the file is in the tree.
+    /// Checks that the file is in the tree. Fails with `EACCES` if it is not.
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
         // The file may be moved during the search, within the tree too, and back.
         for _ in 0..MOST_LOOKS {
@@ -105,7 +104,7 @@ impl ProcessTree {
         Ok(self.sockets.contains(&name) && is_there())
     }
 
-    /// True for an open file that is deleted and had its last name in the tree: a temporary file.
+    /// True for an open file that was deleted and had its last name in the tree, such as a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
         let name = name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
@@ -113,8 +112,8 @@ impl ProcessTree {
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
     }
 
-    /// True if an open file of this name is on the mount of a root that still has its own name. Then the name does not
-    /// lie, unless the file is deleted: its name could be another's.
+    /// True if the open file is on the same mount as a root, if that root contains `name`, and if the root still has
+    /// its own name. Then `name` is true unless the file is deleted: its name could be another file's now.
     fn vouches(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         if name.as_os_str().as_bytes().ends_with(DELETED) {
             return Ok(false);
@@ -125,7 +124,7 @@ impl ProcessTree {
             .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
     }
 
-    /// True if the name leads to the open file, beneath a root and without links.
+    /// True if the name, opened beneath a root and without links, leads to the open file.
     fn proves(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         let found = identity(found)?;
         let leads = |(root, rest): (&Root, &Path)| {
@@ -138,7 +137,7 @@ impl ProcessTree {
         Ok(self.places(name).any(leads))
     }
 
-    /// Returns the roots that contain a name that is not hidden, each with the rest of the name.
+    /// Returns the roots that contain a name, each with the rest of the name; none if the name is hidden.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
         let hides = |root: &Root| {
             self.hidden.iter().any(|hidden| name.starts_with(hidden) && !root.path.starts_with(hidden))

@@ -10,11 +10,11 @@ pub(super) const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, lib
 pub(super) const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
 pub(super) const MADE: &[c_long] = &[libc::SYS_socket, libc::SYS_bind];
 
-/// Options of `SOL_SOCKET` that change the filter of a socket (asm-generic/socket.h).
+/// Options of `SOL_SOCKET` that attach, detach or lock a socket's filter (asm-generic/socket.h).
 const FILTERS: [c_int; 4] =
     [libc::SO_ATTACH_FILTER, libc::SO_DETACH_FILTER, libc::SO_LOCK_FILTER, libc::SO_ATTACH_BPF];
 
-/// Bits of a socket's type: `SOCK_TYPE_MASK` (linux/net.h).
+/// Bit mask of a socket's type: `SOCK_TYPE_MASK` (linux/net.h).
 const TYPE: c_int = 0xf;
 
 pub(super) const SIGNALS: &[c_long] = &[
@@ -26,7 +26,7 @@ pub(super) const SIGNALS: &[c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// Calls on objects of System V. Leaves out shmdt(2), which is about the caller's own memory.
+/// Calls on System V objects, except shmdt(2), which only changes the caller's own memory.
 const OBJECTS: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -41,7 +41,7 @@ const OBJECTS: &[c_long] = &[
     libc::SYS_msgctl,
 ];
 
-/// Calls that set the receiver of a descriptor's later signals, each with the commands that do so.
+/// Calls that choose the process that later gets a descriptor's signals, each with the commands that do so.
 pub(super) const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
 
@@ -51,7 +51,7 @@ pub(in crate::mediate) const F_SETOWN_EX: u32 = 15;
 pub(in crate::mediate) const FIOSETOWN: u32 = 0x8901;
 pub(in crate::mediate) const SIOCSPGRP: u32 = 0x8902;
 
-/// Instructions for each mediated or denied call, by number. They end in an answer; a call that gets none is allowed.
+/// Instructions for each mediated or denied call, by number. They end in an answer. All other calls are allowed.
 #[derive(Clone, Debug)]
 pub(in crate::mediate) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
@@ -85,21 +85,21 @@ impl FilteredCalls {
         calls.first(libc::SYS_ioctl, commanded(&requests))
     }
 
-    /// Sends calls to the mediator that set the set-group-ID bit, which only directories may have.
+    /// Sends calls to the mediator if they set the set-group-ID bit: only directories may have it.
     #[must_use]
     pub(in crate::mediate) fn with_set_group_id(self) -> Self {
         let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));
         modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
 
-    /// Sends the creation of internet sockets to the mediator, and denies socket filters, so that a program cannot
-    /// choose the senders that a socket hears.
+    /// Sends the creation of internet sockets to the mediator. Denies socket filters, since with one a program could
+    /// choose from which senders its socket receives.
     #[must_use]
     pub(in crate::mediate) fn with_guarded_sockets(self) -> Self {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
-    /// Sends the creation of sockets to the mediator, and denies it for sockets that the mediator cannot create.
+    /// Sends the creation of sockets to the mediator. Denies the creation of sockets that the mediator cannot create.
     #[must_use]
     pub(in crate::mediate) fn with_made_sockets(self) -> Self {
         let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
@@ -149,7 +149,7 @@ fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
     ]
 }
 
-/// Returns instructions for `sendto`: it is mediated if either half of the address is not null.
+/// Returns instructions for `sendto`: it is mediated if the pointer to an address is not null in either 32-bit half.
 fn addressed() -> Vec<sock_filter> {
     vec![
         load(ADDRESS_LOW),

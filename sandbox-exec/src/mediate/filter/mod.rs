@@ -56,8 +56,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Merges `denying` and this program: a call that `denying` allows continues here. Two programs would answer alike,
-    /// but each costs time for attaching and for every call.
+    /// Merges the program `denying` and this one: a call that `denying` allows goes on to this program. As two separate
+    /// programs they would give the same answers, but each program costs time when it is attached and at every call.
     #[must_use]
     pub(crate) fn behind(self, denying: Program) -> Self {
         let denying = denying.instructions();
@@ -74,8 +74,8 @@ impl Filter {
         Self { instructions: denying.chain(self.instructions).collect() }
     }
 
-    /// Attaches the program to this thread, and returns the listener. Async-signal-safe. Needs `no_new_privs`; `EBUSY`
-    /// if a program of this thread has a listener.
+    /// Attaches the program to this thread, and returns the listener. Async-signal-safe. Needs `no_new_privs`. Fails
+    /// with `EBUSY` if a program of this thread already has a listener.
     pub fn attach(&self) -> io::Result<OwnedFd> {
         // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts
         // (Linux 5.19).

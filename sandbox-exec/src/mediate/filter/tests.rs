@@ -227,7 +227,7 @@ fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
     assert_eq!(run(&filter, NATIVE, 0x4000_0000 + number(libc::SYS_connect), [1; 6]), ALLOW);
 }
 
-/// When a filter is attached, the kernel walks the program once for every call number.
+/// Checks that no call passes over 50 instructions: attaching a filter, the kernel runs it for every call number.
 #[test]
 fn no_call_passes_all_the_others() {
     let all = FilteredCalls::new(true).with_guarded_sockets().with_objects();

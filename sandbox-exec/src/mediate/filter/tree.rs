@@ -1,7 +1,7 @@
 //! Assembly of the instructions for all calls into one program.
 //!
-//! The kernel walks an attached program once for every number, to find calls that are always allowed. So numbers are
-//! looked up by halves, and calls that are always mediated share one answer in each leaf.
+//! When a program is attached, the kernel walks it once for every call number, to find the calls that are always
+//! allowed. So numbers are found by binary search, and calls that are always mediated share one answer in each leaf.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ const ARCHITECTURE: u32 = 4;
 // Offsets of the halves of the fifth argument (`struct seccomp_data`); on both architectures the low one is first.
 pub(super) const ADDRESS_LOW: u32 = 16 + 4 * 8;
 pub(super) const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
-/// Offset of the first argument, whose low half has flags, or a family.
+/// Offset of the first argument's lower half, which has flags or a family.
 pub(super) const FLAGS: u32 = 16;
 // Offsets of the second argument, whose low half is a command, a type or a level; and of the third, a name.
 pub(super) const COMMAND: u32 = 16 + 8;
 pub(super) const NAME: u32 = 16 + 2 * 8;
 
-/// Number of this architecture: `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
+/// Architecture of native calls, as seccomp reports it: `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
 pub(super) const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
 
 const LEAF: usize = 8;
@@ -34,8 +34,8 @@ pub(super) fn program(by_number: &BTreeMap<u32, Vec<sock_filter>>) -> Vec<sock_f
     program
 }
 
-/// Appends the instructions that find a call by its number, by halves down to the leaves. A conditional jump reaches
-/// only 255 instructions, hence the second jump.
+/// Appends the instructions that find a call by its number, by binary search down to the leaves. A conditional jump
+/// skips at most 255 instructions, so an unconditional jump follows it.
 fn add_tree(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     if calls.len() <= LEAF {
         return add_leaf(program, calls);
@@ -81,7 +81,7 @@ pub(super) fn and(bits: c_int) -> sock_filter {
     statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, bits.cast_unsigned())
 }
 
-/// Returns an instruction that skips `then` instructions if the loaded value is `value`, else `otherwise`.
+/// Returns an instruction that skips `then` instructions if the loaded value is `value`, else `otherwise` instructions.
 pub(in crate::mediate) fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
 }

@@ -1,8 +1,9 @@
 //! Processes that share their table of descriptors (`CLONE_FILES` without `CLONE_THREAD`).
 //!
-//! While the call of a single-threaded process waits, only a process that shares its table can change the table. The
-//! filter reports each call that creates one. A process that created one may not create another, nor may its child, so
-//! that a table has at most two processes, parent and child. `CLONE_PARENT`, which would hide the parent, is denied.
+//! While the call of a single-threaded process waits, the table of that process can be changed only by a process that
+//! shares it. The filter reports each call that creates such a process. Neither the creating process nor its child may
+//! create another one, so at most two processes share a table, parent and child. `CLONE_PARENT`, which would hide the
+//! parent, is denied.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +22,7 @@ const SLACK: usize = 256;
 pub(in crate::mediate) struct Tables(Mutex<HashSet<pid_t>>);
 
 impl Tables {
-    /// Records that a process creates a child that shares its table. `EPERM` if it may not.
+    /// Records that a process creates a child that shares its table. Fails with `EPERM` if the process may not do that.
     pub(in crate::mediate) fn share(&self, status: &Status, flags: c_int) -> Result<(), Errno> {
         let mut makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if flags & libc::CLONE_PARENT != 0

@@ -38,8 +38,8 @@ impl HoldingPlace {
     }
 }
 
-/// Finds wanted sockets in the processes that this one may look at, and a descriptor of each. May miss a socket that
-/// moves meanwhile, or that only a thread with its own table has.
+/// Finds the wanted sockets in the processes that this one may inspect, and returns a descriptor of each. May miss a
+/// socket that is passed on meanwhile, or that only a thread with its own table has.
 pub(in crate::mediate) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
@@ -61,8 +61,7 @@ fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Holdin
     }
 }
 
-/// Duplicates the socket with this inode and cookie from the thread `first`, or from any process that this one may look
-/// at.
+/// Duplicates the socket with this inode and cookie, from thread `first` or any process that this one may inspect.
 pub(in crate::mediate) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd> {
     once(first).chain(numbers("/proc")).find_map(|process| {
         let places =

@@ -13,18 +13,18 @@ const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
 /// Size of `struct nlmsghdr` in bytes.
 const HEADER: usize = 16;
-/// Size of the buffer in bytes: more than a datagram of a dump has (`netlink_dump` of `net/netlink/af_netlink.c`).
+/// Size of the buffer in bytes, larger than any datagram of an answer (`netlink_dump` of `net/netlink/af_netlink.c`).
 const BUFFER: usize = 64 << 10;
 
 pub(in crate::mediate) struct Question<'a> {
     pub(in crate::mediate) style: c_int,
-    /// Address family; `None` for both families of TCP.
+    /// Address family; `None` for both families of internet sockets.
     pub(in crate::mediate) family: Option<c_int>,
-    /// Bit set of socket states.
+    /// Socket states to match, as a set of bits.
     pub(in crate::mediate) states: u32,
     /// Addresses and ports to match (`struct inet_diag_sockid`).
     pub(in crate::mediate) sockets: &'a [u8],
-    /// True to list all matching sockets, false to find the one that a packet would.
+    /// True to list all matching sockets; false to find the one that would get a packet.
     pub(in crate::mediate) all: bool,
 }
 
@@ -67,7 +67,7 @@ impl Kernel {
         Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
     }
 
-    /// Lists sockets: passes each entry that matches `body` (`struct …_diag_req`) to `each`.
+    /// Lists sockets: passes each entry that matches the request `body` (`struct …_diag_req`) to `each`.
     pub(in crate::mediate) fn list(&mut self, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         self.ask(&request(BY_FAMILY, true, body)?, true, &mut each)
     }
@@ -94,7 +94,7 @@ impl Kernel {
     }
 }
 
-/// Splits off the first message: type, content, and rest. `None` if it is incomplete.
+/// Splits off the first message of an answer; returns its type, its content and the rest. `None` if it is incomplete.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
@@ -102,7 +102,7 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// Returns types and values of an entry's attributes (`struct nlattr`).
+/// Returns the attributes (`struct nlattr`) after the fixed part of an entry, as types and values.
 pub(in crate::mediate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
@@ -128,7 +128,7 @@ fn broken(error: std::io::Error) -> Errno {
 mod tests {
     use super::*;
 
-    /// The kernel answers `ENOENT` for an unknown family, protocol, or socket (`sock_diag_rcv_msg`,
+    /// Checks that the kernel answers `ENOENT` for an unknown family, protocol, or socket (`sock_diag_rcv_msg`,
     /// `inet_diag_lock_handler`).
     #[test]
     fn the_kernel_says_what_it_does_not_list() {

@@ -10,7 +10,7 @@ pub(in crate::mediate) struct Status {
     /// The kernel's letter for the thread's state; 0 if unknown.
     pub(in crate::mediate) state: u8,
     pub(in crate::mediate) process: pid_t,
-    /// Parent, which will reap the process.
+    /// Process id of the parent, which will reap the process.
     pub(in crate::mediate) parent: pid_t,
     pub(in crate::mediate) group: pid_t,
     pub(in crate::mediate) threads: usize,
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
     }
 
-    /// The kernel cuts a name after fifteen bytes, also within a character.
+    /// The kernel cuts a thread's name after fifteen bytes, even within a character: a `status` may be no UTF-8.
     #[test]
     fn of_a_thread_whose_name_is_no_text() {
         let status = std::thread::spawn(|| {

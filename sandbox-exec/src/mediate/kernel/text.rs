@@ -1,5 +1,5 @@
-//! Texts that the kernel generates for each reader, as in `/proc`. They report no size, so `std::fs::read` would need
-//! several calls.
+//! Files whose text the kernel generates for each reader, as in `/proc`. They report no size, so `std::fs::read` would
+//! need several calls.
 
 use std::fs::File;
 use std::io::{Read, Result};

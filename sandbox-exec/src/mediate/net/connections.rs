@@ -1,9 +1,10 @@
-//! Connections inside the sandbox that are not accepted yet, each with a note. A client may end before it is accepted.
+//! Connections between sockets inside the sandbox that are not accepted yet, each with a note about it. A client's
+//! process may end before its connection is accepted.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). The oldest gives way to a new one.
+/// Maximum number of recorded connections, as in a listener's queue (`net.core.somaxconn`). The oldest is replaced.
 const MOST: usize = 4096;
 
 #[derive(Debug)]
@@ -16,7 +17,8 @@ impl<T> Default for Connections<T> {
 }
 
 impl<T> Connections<T> {
-    /// Notes a connection. A client has one at a time, so a new note replaces the old one.
+    /// Records a connection by its client's cookie. A client has one connection at a time: a new note replaces its
+    /// last.
     pub(super) fn begin(&self, client: u64, note: T) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match begun.iter_mut().find(|(cookie, _)| *cookie == client) {
@@ -28,7 +30,7 @@ impl<T> Connections<T> {
         }
     }
 
-    /// Removes a connection that is now accepted. Returns its note; `None` if it is unknown.
+    /// Removes a connection that was accepted. Returns its note; `None` if the connection is not recorded.
     pub(super) fn accept(&self, client: u64) -> Option<T> {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = begun.iter().position(|(cookie, _)| *cookie == client);

@@ -1,7 +1,7 @@
 //! Sockets with a port in the network namespace (`sock_diag(7)`; `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
 //!
-//! Several can share a name, by address, family or `SO_REUSEADDR`. A cookie (`SO_COOKIE`) is unique while the kernel
-//! runs.
+//! Several sockets can have the same port, at different addresses, in different families or by `SO_REUSEADDR`. A cookie
+//! (`SO_COOKIE`) is unique while the kernel runs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -30,33 +30,33 @@ const V6_ONLY: u16 = 11;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) cookie: u64,
-    /// Inode; 0 if no process has the socket.
+    /// Inode number; 0 if no process has the socket open.
     pub(super) inode: u32,
     address: IpAddr,
     v6_only: bool,
 }
 
 impl Holder {
-    /// True if packets to an address arrive at this socket, unless another socket receives them first.
+    /// True if packets to the address `to` arrive at this socket, unless another socket receives them first.
     pub(super) fn receives(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         let all = own.is_unspecified() && (own.is_ipv4() == to.is_ipv4() || own.is_ipv6() && !self.v6_only);
         own == to || all
     }
 
-    /// True if packets to an address can arrive at this socket at all.
+    /// True if packets to the address `to` can arrive at this socket at all.
     pub(super) fn might_receive(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         own == to || own.is_unspecified() && self.is_in_family(to.is_ipv4())
     }
 
-    /// True if the socket has its port in this family. Another one can have it at all addresses only if both allow it.
+    /// True if the socket has its port in this family. Others get the port at all addresses only if both allow it.
     pub(super) fn is_in_family(&self, v4: bool) -> bool {
         let own = plain(self.address);
         own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
     }
 
-    /// True if the socket's addresses overlap with another's. The other can then have the port only if both allow it.
+    /// True if the socket's addresses and another's overlap. Both can then have the same port only if both allow it.
     pub(super) fn overlaps(&self, at: IpAddr, v6_only: bool) -> bool {
         let other = Self { address: at, v6_only, ..*self };
         let share_family =
@@ -88,7 +88,7 @@ fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
     })
 }
 
-/// Returns the address and port of one end of a connection, from their offsets in an entry.
+/// Returns the address and port of one end of a connection. `at` and `port` are their offsets in the entry.
 fn end_at(entry: &[u8], at: usize, port: usize) -> Option<(IpAddr, u16)> {
     Some((plain(address(entry, at)?), u16::from_be_bytes(*entry.get(port..)?.first_chunk()?)))
 }
@@ -109,8 +109,9 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
 
 /// Returns the cookie of the TCP socket at the end `local` of a connection.
 ///
-/// While a closed socket is replaced by its remainder, the kernel finds neither for a moment
-/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). Its list, which is slower, waits for that.
+/// When a socket is closed, the kernel replaces it by a time-wait entry, and for a moment a look-up finds neither
+/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). So if nothing is found, the kernel's list of
+/// all sockets, which is slower, is searched: it waits for the replacement.
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     [false, true, false].into_iter().find_map(|all| at_this_end(local, remote, all))
 }
@@ -136,7 +137,7 @@ fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> 
     asked.ok().and(found)
 }
 
-/// Builds a `struct inet_diag_sockid`. Both ends of a local connection are on the loopback device.
+/// Builds a `struct inet_diag_sockid`. If `ends` are given, both are on this machine and so on the loopback device.
 fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
         Some(IpAddr::V6(v6)) => v6.octets(),
@@ -288,7 +289,8 @@ mod tests {
         }
     }
 
-    /// For less than a microsecond the kernel finds neither a closing socket nor its remainder by address.
+    /// When a socket closes, for less than a microsecond the kernel finds neither the socket nor its time-wait entry by
+    /// address. The connection must be found nevertheless.
     #[test]
     fn a_connection_is_found_while_it_closes() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The host's network: destinations of sockets inside the sandbox, and peers that may reach them.
+//! The host's network: destinations that sockets inside the sandbox may reach, and peers that may reach them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,16 +30,16 @@ use crate::mediate::unix::listeners;
 
 #[derive(Debug)]
 pub(in crate::mediate) struct HostNetwork {
-    /// Addresses outside that may be reached; `None` while the network is off.
+    /// Reachable addresses outside the sandbox; `None` if the network is off.
     pub(super) outside: Option<Outside>,
     scoped: bool,
-    /// Hosts that may be reached by name, if there are any.
+    /// Hosts that may be reached by name; `None` if there are none.
     pub(super) led: Option<Arc<Led>>,
     own: Own,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
     pub(super) introducing: Mutex<()>,
-    /// Serializes `bind`: until a new socket is registered as inside, other calls reject it.
+    /// Serializes `bind`: after a socket is bound and before it is registered as inside, other calls would reject it.
     binding: Mutex<()>,
 }
 
@@ -47,7 +47,7 @@ pub(in crate::mediate) struct HostNetwork {
 pub(in crate::mediate) struct Inside {
     pub(in crate::mediate) at: SocketAddr,
     pub(super) receivers: Vec<Holder>,
-    /// Set if the broker answers at the address, for a host or as a resolver.
+    /// Facts about the host, if the broker answers at the address for a host or as a resolver; else `None`.
     pub(in crate::mediate) named: Option<HostAddress>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Outside {
 }
 
 impl HostNetwork {
-    /// Sets up the network with the resolvers that the machine has now.
+    /// Creates the rules for the network. The machine's resolvers are those of this moment.
     pub(in crate::mediate) fn new(
         net: &Network,
         reach: Reach,
@@ -84,8 +84,8 @@ impl HostNetwork {
         })
     }
 
-    /// Decides on a destination. Returns the address to use if only a socket inside may be reached; `None` if the
-    /// caller's own address may be used.
+    /// Decides if a call may reach a destination. Returns the address to use if only a socket inside may be reached,
+    /// and `None` if the caller's own address may be used.
     pub(in crate::mediate) fn admit(
         &self,
         caller: &Caller<'_>,
@@ -113,7 +113,7 @@ impl HostNetwork {
         Ok(own)
     }
 
-    /// Returns an address on this machine where a socket inside receives, and no other socket might.
+    /// Returns an address of this machine at which only sockets inside can receive; `None` if a socket outside might.
     fn admit_own(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Option<Inside> {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
@@ -124,14 +124,14 @@ impl HostNetwork {
         (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers, named: None })
     }
 
-    /// Returns the sockets that have a port, except the broker's reservations.
+    /// Returns all sockets that have a port, except the broker's own reservations of ports.
     pub(super) fn holders(&self, kind: SocketKind, port: u16) -> Result<Vec<Holder>, Errno> {
         let mut holders = holders::of_port(kind.style, port)?;
         holders.retain(|holder| !self.reservations.has(holder.cookie));
         Ok(holders)
     }
 
-    /// Reserves the address that a datagram socket will be connected to, so that no other socket gets it.
+    /// Reserves the address to which a datagram socket will be connected, so that no socket outside can take its port.
     pub(in crate::mediate) fn reserve(
         &self,
         sender: &OwnedFd,
@@ -155,10 +155,10 @@ impl HostNetwork {
         }
     }
 
-    /// Returns the denial of a destination. With the network on its error is `EACCES`, as from a local firewall
-    /// (connect(2)). With the network off it is that of a machine without a network.
+    /// Returns the denial of a destination. With the network on, its error is `EACCES`, as from a local firewall
+    /// (connect(2)). With the network off, its error is the one on a machine without a network.
     ///
-    /// If no process listens at an address of this machine, the rules did not cause the failure.
+    /// A denied address of this machine is not reported if no process listens there: the call would fail anyway.
     fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
         let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,
@@ -184,7 +184,7 @@ impl HostNetwork {
         errno.into()
     }
 
-    /// Restricts a datagram socket to datagrams of these senders and the resolver.
+    /// Makes a datagram socket receive only from these senders and the resolver.
     pub(super) fn hear_only(&self, socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
         let resolver = self.led.iter().map(|led| led.resolver());
         port_filter::hear_only(socket, &senders.iter().copied().chain(resolver).collect::<Vec<_>>())
@@ -199,7 +199,8 @@ impl HostNetwork {
         holders.iter().all(|holder| self.own.made(holder.cookie))
     }
 
-    /// True if no other process took the port of an address inside during the call. The receiver may have closed.
+    /// True if, after a call, only sockets inside have the port at the address to which the call led. True also if none
+    /// has it: the receiver may have closed.
     pub(in crate::mediate) fn has_led_inside(&self, kind: SocketKind, to: SocketAddr) -> bool {
         self.holders(kind, to.port()).is_ok_and(|mut holders| {
             holders.retain(|holder| holder.might_receive(to.ip()));
@@ -207,7 +208,8 @@ impl HostNetwork {
         })
     }
 
-    /// Returns the cookie of the socket inside with an abstract name and type; `None` if the kernel decides.
+    /// Returns the cookie of the socket inside that has an abstract name and this type; `None` if the kernel has to
+    /// decide. Fails if the name is free or belongs to a socket outside.
     pub(in crate::mediate) fn admit_abstract(
         &self,
         style: c_int,
@@ -225,7 +227,8 @@ impl HostNetwork {
         }
     }
 
-    /// Returns the reason why the kernel denied an abstract name: its socket is outside, or only hears its peer.
+    /// Returns the denial of an abstract name that the kernel denied. It counts as a denial by the rules unless the
+    /// socket is inside; the kernel then denied it because that socket is connected to another.
     pub(in crate::mediate) fn hindrance_of_name(&self, style: c_int, name: &[u8]) -> Denied {
         match listeners::of_name(style, name).as_deref() {
             Ok(&[cookie]) if self.own.made(cookie) => Errno::EPERM.into(),
@@ -233,8 +236,8 @@ impl HostNetwork {
         }
     }
 
-    /// Gives a datagram socket a port before the call that would choose one, so that the peer can recognise and answer
-    /// it.
+    /// Binds a datagram socket to a port of the kernel's choice, if it has none. This is done before the first send, so
+    /// that the receiving socket can accept and answer it.
     fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
@@ -251,8 +254,8 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Binds a socket and registers its name. With the network off, a socket that would listen on all addresses is tied
-    /// to the loopback device, which only `CAP_NET_RAW` undoes (socket(7)).
+    /// Binds a socket and registers it as inside. With the network off, a socket that would listen on all addresses is
+    /// bound to the loopback device, which only `CAP_NET_RAW` undoes (socket(7)).
     pub(in crate::mediate) fn bind(
         &self,
         caller: &Caller<'_>,
@@ -293,7 +296,7 @@ impl HostNetwork {
         self.welcome(caller, socket)
     }
 
-    /// Binds a datagram socket. If the broker's reservation has the address, both share it for a moment.
+    /// Binds a datagram socket. If a reservation of the broker has the address, both share it for a moment.
     fn bind_datagrams(&self, caller: &Caller<'_>, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         match socket::bind(socket, address) {
             Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
@@ -339,7 +342,7 @@ fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }
 
-/// Duplicates the sockets. `EACCES` for one that this process may not look at: it can never be sent to.
+/// Duplicates the sockets `holders`. `EACCES` if this process may not inspect one, to which nothing can be sent.
 pub(super) fn duplicates(caller: &Caller<'_>, holders: &[Holder]) -> Result<Vec<OwnedFd>, Errno> {
     let found = holders.iter().map(|holder| caller.find(holder.inode, holder.cookie));
     found.map(|found| found.ok_or(Errno::EACCES)).collect()

@@ -1,5 +1,5 @@
-//! Open sockets inside the sandbox with a name in the host's network namespace, identified by cookies, since names
-//! recur.
+//! Open sockets inside the sandbox that have a name in the host's network namespace. They are identified by their
+//! cookies, since another socket can get the same name later.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use super::open_sockets::Alive;
 use crate::mediate::call::socket;
 
-/// Number of registered sockets, beyond twice the open ones, above which closed ones are removed.
+/// Margin over twice the number of open sockets: only with more registered sockets are the closed ones removed.
 const SLACK: usize = 256;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Own {
         Ok(Self { alive: Alive::new()?, cookies: Mutex::default() })
     }
 
-    /// Registers a socket. It may be registered already: it gave up a port and has another now.
+    /// Registers a socket. A socket that gave up its port and got another may be registered already.
     pub(in crate::mediate) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let cookie = socket::cookie(socket)?;
         let mut cookies = self.lock();
@@ -45,7 +45,7 @@ impl Own {
         Ok(())
     }
 
-    /// True if the cookie is of a socket inside, which may have been closed since.
+    /// True if the cookie belongs to a socket inside. That socket may be closed by now.
     pub(super) fn made(&self, cookie: u64) -> bool {
         self.lock().known.contains(&cookie)
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipc::place::{is_local, plain};
 
-/// Replaces the unspecified address by a loopback address, like the kernel, for which it would depend on the socket.
+/// Replaces the unspecified address by a loopback address, as the kernel does for a destination.
 pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -17,7 +17,7 @@ pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// True if packets stay on this machine, instead of going to a gateway that would return them.
+/// True if packets to the address stay on this machine. Else a gateway could send them back to it.
 pub(super) fn stays_here(address: IpAddr) -> bool {
     plain(address).is_loopback() || is_local(address)
 }

@@ -1,15 +1,17 @@
-//! Introduction of datagram sockets inside the sandbox to each other, in the host's network namespace while the network
-//! is off: they receive from no other senders.
+//! Permissions of datagram sockets inside the sandbox to receive from each other. In the host's network namespace, with
+//! the network off, they receive from no other senders.
 //!
-//! A new socket is tied to the loopback device, and receives from nobody, also if the kernel binds it unasked (`send`
-//! on an unbound socket). Only this process changes the set of senders (programs may attach no filter, see
-//! [`crate::mediate::filter`]). Before a socket inside sends or is connected to it, the sender's port is added, and
-//! reserved at all addresses for as long ([`super::reservations`]).
+//! A new socket is bound to the loopback device. It receives from nobody, even if the kernel gives it a port at a
+//! `send`. Its filter has the ports of its permitted senders. Only this process changes the filter, since programs may
+//! attach none (see [`crate::mediate::filter`]). Before another socket inside sends to it or is connected to it, the
+//! sender's port is added to the filter. As long as it is there, that port is reserved at all addresses
+//! ([`super::reservations`]).
 //!
-//! When another socket inside is bound or connected to such a port, strangers could share it for a moment. The port is
-//! not accepted during that moment, nor afterwards if a stranger has it.
+//! While another socket inside is bound or connected to such a port, processes outside could share the port for a
+//! moment. During that moment no socket inside receives from the port, nor afterwards if a process outside has it.
 //!
-//! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time.
+//! A duplicate of a receiver would keep its port taken after the program has closed it. So no duplicate is kept; the
+//! receiver is looked up each time.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -25,14 +27,14 @@ use super::reservations::{Hearer, everywhere};
 use crate::mediate::call::caller::Caller;
 use crate::mediate::call::socket::{self, SocketKind, port};
 
-/// Number of ports that a socket hears at the first search for closed ones; each later search is at twice as many.
+/// Number of ports in a filter at which closed ones are first searched for; the next search is at twice as many.
 const FEW: usize = 64;
 
 const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
 
 impl HostNetwork {
-    /// Ties a new socket to the loopback device, since the kernel gives it a port unasked (`listen`, `send`). A
-    /// datagram socket then receives from nobody.
+    /// Binds a new socket to the loopback device, since the kernel may give it a port without a `bind` (`listen`,
+    /// `send`). Makes a datagram socket receive from nobody at first.
     pub(in crate::mediate) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if self.outside.is_some() || !kind.is_internet() {
             return Ok(());
@@ -61,7 +63,7 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Does `act` while no socket hears the port. A datagram from inside may be lost meanwhile.
+    /// Calls `act` while no socket inside receives from the port. A datagram from inside may be lost meanwhile.
     pub(super) fn unheard_meanwhile(
         &self,
         caller: &Caller<'_>,
@@ -126,7 +128,7 @@ impl HostNetwork {
         heard.into_iter().partition(is_open)
     }
 
-    /// Returns the sockets with the port. `EADDRINUSE` unless all of them are inside.
+    /// Returns the sockets that have the port at the address. Fails with `EADDRINUSE` unless all of them are inside.
     fn own_at(&self, from: SocketAddr) -> Result<Vec<Holder>, Errno> {
         let mut holders = self.holders(DATAGRAM, from.port())?;
         holders.retain(|holder| holder.is_in_family(from.is_ipv4()));
@@ -134,7 +136,7 @@ impl HostNetwork {
     }
 }
 
-/// Returns the address as packets carry it.
+/// Returns the address in the form that packets have: an IPv4 address for an IPv6 one that stands for it.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ipc::place::plain(address.ip()), address.port())
 }

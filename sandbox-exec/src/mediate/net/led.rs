@@ -1,14 +1,15 @@
-//! Hosts by name on the machine's own network. Packets to the machine's resolvers, and to placeholder addresses, are
-//! redirected to two sockets of this process on loopback:
+//! Hosts that a program in the host's network namespace reaches by name. The mediator redirects calls to the machine's
+//! resolvers, and to placeholder addresses of hosts, to two sockets of this process on loopback:
 //!
 //! ```text
 //! program ── question to a resolver of /etc/resolv.conf ──► 0.0.0.0:R, on loopback alone
 //! program ── connect to 198.19.a.b:P ─────────────────────► 127.0.0.1:H
 //! ```
 //!
-//! Every process of the machine may connect to them. The first receives only from registered ports of the sandbox,
-//! like a program's datagram sockets ([`super::introductions`]), which may all receive from it: it has its port at all
-//! IPv4 addresses. The second accepts a connection only if the client's cookie was noted before, with the host's name.
+//! Every process of the machine can send to these sockets. So the first, the resolver's, receives only from registered
+//! ports of the sandbox, like a program's datagram sockets ([`super::introductions`]). They may all receive from it: no
+//! other process can have its port, since it has the port at all IPv4 addresses. The second accepts a connection only
+//! if the mediator has recorded the client's cookie before, with the host's name.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -55,8 +56,8 @@ pub(super) struct LedSocket {
 }
 
 impl Led {
-    /// Opens the sockets, and returns them for the thread that answers and accepts. `asks` is true if the user may be
-    /// asked about hosts beyond the list.
+    /// Opens the sockets of the redirections, and returns them also for the thread that answers and accepts. `asks` is
+    /// true if the user may be asked about unlisted hosts.
     pub(crate) fn open(hosts: Hosts, asks: bool) -> Result<(Self, Entrances), Errno> {
         let settings = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         let own = host_name();
@@ -97,8 +98,8 @@ impl Led {
         is_it.then(|| self.resolver.try_clone().ok()).flatten()
     }
 
-    /// Redirects a call to a placeholder address or a resolver, and notes the host; `None` for other addresses. Denies
-    /// hosts that are not on the list.
+    /// Redirects a call to a placeholder address or to a resolver, and records the host. Returns `None` for other
+    /// addresses. Denies unlisted hosts.
     pub(super) fn lead(
         &self,
         caller: &Caller<'_>,
@@ -130,7 +131,7 @@ impl Arrivals for Led {
     }
 }
 
-/// Returns the domains that programs add to names: those of resolv.conf(5), else this machine's.
+/// Returns the domains that programs append to names: those of resolv.conf(5), or else this machine's.
 fn searched(settings: &str, own: Option<&HostName>) -> Vec<HostName> {
     let domains = |line| {
         let (keyword, domains) = str::split_once(line, [' ', '\t'])?;

@@ -1,4 +1,4 @@
-//! Decisions on sockets of the host's network namespace.
+//! Decisions about sockets in the host's network namespace.
 
 pub(super) mod connections;
 pub(super) mod holders;

@@ -1,7 +1,8 @@
 //! Sockets that are open in some process inside the sandbox.
 //!
-//! Duplicates would keep ports taken and queues listening. An epoll instance holds nothing: the kernel drops a socket
-//! from it with its last duplicate, and lists the rest (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
+//! Duplicates in this process would keep the sockets' ports taken. An epoll instance keeps no socket open: the kernel
+//! removes a socket from it when its last descriptor is closed, and lists the others (`/proc/PID/fdinfo`,
+//! `proc_pid_fdinfo(5)`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// Open sockets, each with a number that this process assigned.
+/// Open sockets, each with a number by which this process identifies it.
 #[derive(Debug)]
 pub(in crate::mediate) struct Alive(Epoll);
 
@@ -19,12 +20,12 @@ impl Alive {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// Registers a socket by a number, which must be unused.
+    /// Registers a socket by a number. No other socket may have the number.
     pub(in crate::mediate) fn add(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
 
-    /// Registers a socket that may be registered already, by the same number.
+    /// Registers a socket by a number, unless it is already registered by that number.
     pub(super) fn add_again(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         match self.add(socket, number) {
             Err(Errno::EEXIST) => Ok(()),
@@ -32,15 +33,15 @@ impl Alive {
         }
     }
 
-    /// Returns the numbers of the sockets that are open, or in a message on its way. `None` if the kernel does not say,
-    /// for example because this process has too many descriptors.
+    /// Returns the numbers of the sockets that are open in a process or in an undelivered message. `None` if the kernel
+    /// does not list them, for example because this process has too many descriptors.
     pub(in crate::mediate) fn numbers(&self) -> Option<HashSet<u64>> {
         let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
         fs::read_to_string(path).ok().map(|text| text.lines().filter_map(number).collect())
     }
 }
 
-/// Parses the number of a line `tfd: N events: E data: NUMBER …`, in hexadecimal; `None` for other lines.
+/// Parses the hexadecimal number in a line `tfd: N events: E data: NUMBER …`; `None` for other lines.
 fn number(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace().skip_while(|&word| word != "data:");
     words.nth(1).and_then(|number| u64::from_str_radix(number, 16).ok())

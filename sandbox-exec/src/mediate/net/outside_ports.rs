@@ -1,10 +1,10 @@
-//! Ports of sockets outside the sandbox: no socket inside shares one, even if both allow it (`SO_REUSEADDR`,
-//! `SO_REUSEPORT`, socket(7)). The kernel would deliver packets of one to the other (`compute_score` of
+//! Checks that no socket inside the sandbox shares a port with a socket outside, even if both allow it (`SO_REUSEADDR`,
+//! `SO_REUSEPORT`, socket(7)). Else the kernel could deliver packets for one socket to the other (`compute_score` of
 //! net/ipv4/udp.c).
 //!
-//! Owners are looked up before a `bind` and after it, since only then a port chosen by the kernel is known, and a
-//! stranger may have come. A port that the kernel chose is then given up. A named port stays bound: the service outside
-//! decides itself if it shares.
+//! The sockets with a port are looked up before a `bind`. They are looked up again afterwards: only then is a port
+//! known that the kernel chose, and a process outside may have taken the port meanwhile. A port that the kernel chose
+//! is then given up. A port that the program named stays bound: the process outside has allowed sharing itself.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::mediate::call::address::{Address, Meaning};
 use crate::mediate::call::socket::{self, SocketKind};
 
 impl HostNetwork {
-    /// Fails with `EADDRINUSE` if a socket outside has the port.
+    /// Fails with `EADDRINUSE` if a socket outside has the port to bind.
     pub(super) fn check_before_bind(
         &self,
         socket: &OwnedFd,
@@ -36,7 +36,7 @@ impl HostNetwork {
         }
     }
 
-    /// Gives up a port that the kernel chose and a socket outside has. Fails with `EADDRINUSE` then.
+    /// Gives up a port that the kernel chose and a socket outside has, too. Fails with `EADDRINUSE` then.
     pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         match socket::own_name(socket)?.meaning() {
             Meaning::Internet(own) => {
@@ -47,8 +47,8 @@ impl HostNetwork {
         }
     }
 
-    /// Fails with `EADDRINUSE` if a socket outside has the port. If the kernel has no lists (`CONFIG_INET_UDP_DIAG`),
-    /// it separates sockets that share nothing.
+    /// Fails with `EADDRINUSE` if a socket outside has the port. Succeeds if the kernel cannot list sockets (no
+    /// `CONFIG_INET_UDP_DIAG`), since sockets share a port only if both allow it.
     fn check(&self, socket: &OwnedFd, kind: SocketKind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
         let is_free = match self.holders(kind, own.port()) {
             Ok(mut holders) => {
@@ -63,8 +63,8 @@ impl HostNetwork {
     }
 }
 
-/// True for a permanent error: netlink lacks this family (`netlink_create`), this list (`inet_diag_lock_handler`) or
-/// the old query for TCP (`sock_diag_rcv_msg`), or is denied to this process.
+/// True for an error that stays: netlink lacks this family (`netlink_create`), this list (`inet_diag_lock_handler`) or
+/// the old query for TCP (`sock_diag_rcv_msg`), or this process may not use it.
 fn does_not_list(errno: Errno) -> bool {
     let never = matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP);
     never || matches!(errno, Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES)

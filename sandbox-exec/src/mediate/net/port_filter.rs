@@ -1,7 +1,7 @@
-//! Classic BPF filter (`SO_ATTACH_FILTER`, socket(7)) of a datagram socket, which passes the datagrams of some ports.
+//! Classic BPF filter (`SO_ATTACH_FILTER`, socket(7)) by which a datagram socket receives only from certain ports.
 //!
-//! The kernel runs it on a datagram from its UDP header on, before queueing (`udp_queue_rcv_one_skb`,
-//! `udpv6_queue_rcv_one_skb`).
+//! The kernel runs the filter on each datagram, from the UDP header on, before it queues the datagram
+//! (`udp_queue_rcv_one_skb`, `udpv6_queue_rcv_one_skb`).
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -12,20 +12,19 @@ use nix::libc::{self, sock_filter};
 use crate::mediate::call::socket;
 use crate::mediate::filter::{answer, equal, jump, statement};
 
-/// Maximum number of ports. A filter counts in `net.core.optmem_max` (20 KiB before Linux 6.9), and twice when
-/// replaced.
+/// Maximum number of ports. A filter counts in `net.core.optmem_max` (20 KiB before Linux 6.9), twice when replaced.
 pub(super) const MOST: usize = 1024;
 
-/// Offset of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h).
+/// Offset at which a filter finds a packet's network protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h).
 #[expect(clippy::cast_sign_loss, reason = "the kernel takes it for an offset that is negative")]
 const PROTOCOL: u32 = libc::SKF_AD_OFF as u32;
 const SOURCE_PORT: u32 = 0;
 // Protocols (`linux/if_ether.h`).
 const V4: u32 = 0x0800;
 const V6: u32 = 0x86dd;
-/// Maximum number of comparisons that share one answer: a jump skips at most 255 instructions.
+/// Maximum number of port comparisons before the answer that they share: a jump skips at most 255 instructions.
 const REACH: usize = 255;
-/// Answer that passes the whole datagram: its maximum length in bytes.
+/// Filter answer that accepts the whole datagram: the maximum number of bytes to keep.
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 
@@ -33,8 +32,10 @@ pub(in crate::mediate) fn hear_only(socket: &OwnedFd, senders: &[SocketAddr]) ->
     socket::filter(socket, &program(senders))
 }
 
+/// Returns the filter that accepts datagrams from these senders' ports:
+///
 /// ```text
-///     protocol == IPv4 ? go on : to the other
+///     protocol == IPv4 ? go on : to IPv6
 ///     port == … ? all : …                       of IPv4
 ///     nothing
 ///     protocol == IPv6 ? go on : nothing

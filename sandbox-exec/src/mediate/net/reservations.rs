@@ -1,16 +1,18 @@
-//! Reservations of ports of datagram sockets inside that must not pass to others: sockets inside are connected to them
-//! or receive from them (`super::introductions`).
+//! Reservations of ports of datagram sockets inside. Sockets inside are connected to such a port or receive from it
+//! (`super::introductions`), so no socket outside may get it.
 //!
-//! Messages on a connected socket are not mediated, and go to the port's present owner. So a reserving socket is bound
-//! to the same address, until no connected sender is left: others find the port in use, and senders find it closed once
-//! the receiver is. A reserving socket never receives, since it is connected to another of this process (udp(7)).
+//! Messages on a connected socket are not mediated: they go to whoever has the port now. So this process binds a socket
+//! of its own, the reserving socket, to the same address until no connected sender is left. Other processes then find
+//! the port in use, and senders find it closed after the receiver has closed. A reserving socket never receives, since
+//! it is connected to another socket of this process (udp(7)).
 //!
-//! A sender's port is reserved at all addresses, since its owner at one can write another into its datagrams
-//! (`IP_PKTINFO`, ip(7)). This reservation is not connected. Packets to the port's socket do not reach it: sockets
-//! inside are tied to the loopback device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
+//! A sender's port is reserved at all addresses: a process that had the port at one address could send from another
+//! (`IP_PKTINFO`, ip(7)). This reserving socket is not connected. Packets for the sender's socket do not reach it,
+//! since the sender's is bound to the loopback device, and the kernel prefers such sockets (`compute_score` of
+//! net/ipv4/udp.c).
 //!
-//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so during a `bind`;
-//! afterwards the port's owners are checked.
+//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). A reserving socket allows it only
+//! during a `bind` inside. Afterwards all sockets with the port are looked up.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,7 +32,7 @@ use crate::mediate::call::socket::{self, port};
 
 /// Maximum number of ports that are reserved at one time.
 const MOST: usize = 1024;
-/// Maximum time until a port is free after the last socket that needed it was closed.
+/// Maximum time after which a port is free once the last socket that needed the reservation is closed.
 const LATEST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -47,8 +49,8 @@ struct ReservationState {
     watched: bool,
 }
 
-/// A socket's need of a reservation: it is connected to the address, or receives from the port. An earlier peer counts
-/// as well: if connecting elsewhere fails, the socket is still connected to it.
+/// Need of a socket for a reservation: the socket is connected to the address, or receives from the port. A former
+/// peer's address counts, too: if connecting to another fails, the socket stays connected to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Need {
     cookie: u64,
@@ -98,7 +100,7 @@ impl Reservations {
         self.lock().needs.iter().any(|need| need.cookie == cookie && need.address == from)
     }
 
-    /// Returns the addresses, each meaning all addresses, of the sockets that are connected to a port.
+    /// Returns the addresses of the sockets that are connected to a port. An unspecified address means all addresses.
     pub(super) fn connected_to(&self, port: u16) -> HashSet<SocketAddr> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -110,8 +112,8 @@ impl Reservations {
         self.lock().needs.retain(|need| need.cookie != cookie || need.address != address);
     }
 
-    /// Reserves an address for the life of a dependent socket. `holders`, which returns all sockets at the address, is
-    /// called only for a new reservation.
+    /// Reserves an address as long as the socket that depends on it is open. `holders` returns all sockets at the
+    /// address, and is called only for a new reservation.
     pub(super) fn reserve(
         self: &Arc<Self>,
         dependent: &OwnedFd,
@@ -143,7 +145,7 @@ impl Reservations {
         Ok(())
     }
 
-    /// Binds a socket while the reservations of the address share it.
+    /// Binds a socket to an address. Meanwhile reservations of the address allow sharing.
     pub(super) fn bind(&self, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -151,7 +153,7 @@ impl Reservations {
         shared(&all, || socket::bind(socket, address))
     }
 
-    /// Drops reservations that no socket needs any more, until none is left.
+    /// Drops unneeded reservations again and again, until none is left.
     fn watch(&self) {
         loop {
             thread::sleep(LATEST);
@@ -224,7 +226,7 @@ pub(super) fn everywhere(address: SocketAddr, port: u16) -> SocketAddr {
     SocketAddr::new(all, port)
 }
 
-/// Creates a socket that never sends, bound to every address of this machine, on the loopback device only.
+/// Creates a socket that never sends, bound to every address of this machine, but only on the loopback device.
 fn silent() -> Result<OwnedFd, Errno> {
     let any = [(libc::AF_INET6, Ipv6Addr::UNSPECIFIED.into()), (libc::AF_INET, Ipv4Addr::UNSPECIFIED.into())];
     let silent = |(family, address): (c_int, IpAddr)| {
@@ -238,7 +240,7 @@ fn silent() -> Result<OwnedFd, Errno> {
     silent(both).or_else(|_: Errno| silent(v4))
 }
 
-/// Does `act` while these sockets share their ports. Sharing needs the consent of other owners, too.
+/// Calls `act` while these sockets allow sharing their ports. Other sockets with these ports have to allow it, too.
 fn shared(sockets: &[&OwnedFd], act: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     let mut before = vec![];
     let mut result = Ok(());

@@ -1,7 +1,7 @@
 //! Reports of denied calls to the process that started the programs.
 //!
-//! A report is written only if it fits into the pipe, else it comes with the next, so that no call waits. A repeated
-//! denial is reported after two, four, eight … times.
+//! No call waits for the reader: if a report does not fit into the pipe, its count is added to the next report. A
+//! repeated denial is reported after two, four, eight … times.
 
 mod origins;
 mod report;
@@ -19,14 +19,14 @@ use super::kernel::text::{self, name};
 use super::unix::listeners::Listeners;
 use origins::Origins;
 
-/// Maximum number of a caller's ancestors that are examined.
+/// Maximum number of a calling process's ancestors that are examined.
 const MOST_ANCESTORS: usize = 256;
-/// Name of this process, which the program still has while it tries forbidden acts.
+/// Name of the process that becomes the program, until it has tried forbidden acts; these are not reported.
 const OWN_NAME: &str = "sandbox-exec";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// Denied by the rules alone: the call would have succeeded.
+    /// Denied by the rules alone: without them the call would have succeeded.
     Rules { target: Target, errno: Errno },
     /// The call would have failed anyway, or the cause is unknown.
     Other(Errno),
@@ -68,13 +68,13 @@ impl Refusals {
         Self(None)
     }
 
-    /// Returns a reporter of denials of the child `program` to a pipe; it drops them if there is none.
+    /// Returns a reporter that writes denials of the child `program` to a pipe. Without a pipe, it drops all denials.
     pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
         Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
     }
 
-    /// Reports the denial of a thread's call, which must still wait. Returns the error for the caller.
+    /// Reports the denial of a thread's call, if the call still waits. Returns the error for the caller.
     pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Denied) -> Errno {
         let errno = hindrance.errno();
         if let Denied::Rules { target, .. } = hindrance
@@ -115,8 +115,8 @@ impl Telling {
         thread == self.program && name(thread) == OWN_NAME
     }
 
-    /// Returns a thread's process, and that process or its ancestor that is the program or one of the program's
-    /// children (adopted orphans included). `None` if there is none.
+    /// Returns a thread's process, and the process to which its denials are attributed: that process itself or an
+    /// ancestor, which is the program, a child of the program, or an adopted orphan. `None` if there is none.
     fn lineage(&self, thread: pid_t) -> Option<(pid_t, pid_t)> {
         let own = std::process::id().cast_signed();
         let mut status = Status::of(thread).ok()?;
@@ -135,7 +135,7 @@ impl Telling {
     }
 }
 
-/// Returns a process's start time, field 22 of `proc_pid_stat(5)`, counted after the name, which may contain anything.
+/// Returns a process's start time: field 22 of `proc_pid_stat(5)`, found after the name, which may contain anything.
 fn began(process: pid_t) -> Option<u64> {
     let stat = text::read_string(&format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Denials by the child of the program that caused them.
+//! Denied calls, grouped by the child of the program from which they come.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,14 @@ pub(super) struct Origins(VecDeque<Origin>);
 #[derive(Debug)]
 pub(super) struct Origin {
     process: pid_t,
-    /// Start time in clock ticks, since another process can have the same number later.
+    /// Start time in clock ticks. It tells processes with the same pid apart.
     began: u64,
     pub(super) refused: Vec<Refusal>,
     pub(super) untold: u64,
 }
 
 impl Origins {
-    /// Returns the entry of a child, and adds it if it is new. Forgets the oldest child of too many.
+    /// Returns the entry of a child process; adds a new one. If there are too many, forgets the oldest.
     pub(super) fn of(&mut self, process: pid_t, began: u64) -> &mut Origin {
         let known = self.0.iter().position(|origin| (origin.process, origin.began) == (process, began));
         let at = known.unwrap_or_else(|| {
@@ -37,7 +37,7 @@ impl Origins {
 }
 
 impl Origin {
-    /// Counts a denial, and reports it if it is new or has happened often enough.
+    /// Counts a denial, and reports it by `tell` if it is new, or at each power of two of its count.
     pub(super) fn count(&mut self, refusal: Refusal, tell: impl FnOnce(&Refusal) -> bool) {
         let same = |known: &Refusal| (known.act, &known.object) == (refusal.act, &refusal.object);
         if let Some(known) = self.refused.iter_mut().find(|known| same(known)) {

@@ -10,13 +10,13 @@ use ipc::id::Generation;
 use ipc::refusal::{MAX_REFUSAL, Refusal, Target};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Maximum size in bytes of what was denied. Leaves room for the rest of a report.
+/// Maximum size in bytes of the denied path or address in a report. Leaves room for the rest of the report.
 pub(super) const MOST_BYTES: usize = 2048;
 
 /// Writes a report. False if it is too long or does not fit into the pipe.
 ///
-/// A ready pipe takes a report's bytes whole (pipe(7), `pipe_poll` of fs/pipe.c), and nobody else writes more than a
-/// few. The pipe stays blocking, since the flag would hold for all its holders.
+/// A pipe that is ready takes all bytes of a report at once (pipe(7), `pipe_poll` of fs/pipe.c); other writers write
+/// only a few bytes. The pipe stays blocking, since the flag would also hold for these writers.
 pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     if size(&refusal.object) > MOST_BYTES {
         return false;

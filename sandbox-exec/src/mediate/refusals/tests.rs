@@ -20,7 +20,7 @@ fn to(port: u16) -> Denied {
     Denied::Rules { target, errno: Errno::ENETUNREACH }
 }
 
-/// Collector of denials of this thread, which are reported as if its process were a child of the program's.
+/// Collector of this thread's denials. They are reported as if the thread's process were a child of the program's.
 struct Told {
     refusals: Refusals,
     read: File,

@@ -1,8 +1,8 @@
 //! Ancestry of processes, as far as signals need it.
 //!
-//! A process is inside the sandbox if it descends from the broker, which adopts orphans. One that adopts orphans too
-//! (`PR_SET_CHILD_SUBREAPER(2const)`) can put a [fence](Lineage::fence) around its descendants: they then signal each
-//! other and nobody else.
+//! A process is inside the sandbox if it descends from the broker, which adopts orphans. A process inside that also
+//! adopts orphans (`PR_SET_CHILD_SUBREAPER(2const)`) can put a [fence](Lineage::fence) around its descendants: these
+//! may then signal only each other.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ use crate::mediate::kernel::status::Status;
 
 /// Number of attempts to read ancestors that change meanwhile.
 const TRIES: usize = 64;
-/// Maximum number of ancestors of a process that can be signalled or signal others.
+/// Maximum length of an ancestry; processes with more ancestors can neither send signals nor get any.
 const MOST: usize = 4096;
 
 /// Ancestry of the processes below the broker, and the fences among them.
@@ -30,7 +30,7 @@ pub(super) struct Lineage {
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     top: pid_t,
-    /// Pidfd of the scope's root; `None` if the root is the broker.
+    /// Pidfd of the fenced process that is the root of the scope; `None` if the root is the broker.
     fence: Option<Arc<OwnedFd>>,
 }
 
@@ -57,7 +57,8 @@ impl Lineage {
         Ok(nearest.unwrap_or(Scope { top: self.broker, fence: None }))
     }
 
-    /// True if signals of this scope reach a process, provided that it still has this number.
+    /// True if this scope contains a process, so that its signals may reach the process. Valid only if the process
+    /// still has this number afterwards.
     pub(super) fn contains(&self, scope: &Scope, process: pid_t) -> Result<bool, Errno> {
         let Some(ancestors) = self.ancestors(process)? else {
             return Ok(false);
@@ -69,10 +70,11 @@ impl Lineage {
 
     /// Returns the ancestors of a process below the broker; `None` if it does not descend from the broker.
     ///
-    /// A parent can die between two looks and its number be reused. But a process with the same parent at two times had
-    /// it in between, since an orphan's next parent is not younger than itself. So the line is read upwards and then
-    /// downwards: the last look confirms that the process still has its parent, so the looks in between saw the same
-    /// process, and so on up.
+    /// A parent can die between two reads, and another process can get its number. But a process that has the same
+    /// parent at two times had it all the time between them, since an orphan's new parent is never younger than the
+    /// orphan. So the line of ancestors is read upwards and then downwards. The last read confirms that the process
+    /// still has the same parent, so the two reads of the parent in between saw the same process; the same holds for
+    /// each further ancestor.
     fn ancestors(&self, process: pid_t) -> Result<Option<Vec<pid_t>>, Errno> {
         for _ in 0..TRIES {
             let parent = Status::of(process)?.parent;
@@ -101,7 +103,7 @@ impl Lineage {
     }
 }
 
-/// True if each process is still the child of the next one; checked from the end.
+/// True if each process is still the child of the next one. The check starts with the last, the oldest ancestor.
 fn confirm(line: &[pid_t]) -> bool {
     line.windows(2).rev().all(|pair| Status::of(pair[0]).is_ok_and(|status| status.parent == pair[1]))
 }

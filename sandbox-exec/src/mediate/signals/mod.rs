@@ -1,12 +1,13 @@
-//! Signals to other processes without Landlock's scope for them (below ABI 6): a signal succeeds within the caller's
-//! scope ([`self::lineage`]), else fails with `EPERM`.
+//! Signals to other processes where Landlock has no scope for signals (below ABI 6). A signal to a process in the
+//! caller's scope ([`self::lineage`]) succeeds; any other fails with `EPERM`.
 //!
-//! The kernel continues a signal to the caller's own process, whose number no thread can change. The broker sends all
-//! others, to a process pinned by descriptor (`pidfd_open(2)`), since numbers recur.
+//! A signal to the caller's own process is left to the kernel: the target's number is in a register, which no other
+//! thread can change. The broker sends all other signals. It holds the target by a descriptor (`pidfd_open(2)`), since
+//! pids recur.
 //!
-//! Visible to a program: `si_pid` of kill(2) is the broker's; data of `sigqueue(3)` arrives as written. A process
-//! forked while its group is signalled may be missed, except by SIGKILL and SIGSTOP. Before Linux 5.19, a handler that
-//! runs while the call waits restarts it (`SA_RESTART`) or fails it with `EINTR`.
+//! Visible to a program: the sender of a signal (`si_pid`) is the broker; data of `sigqueue(3)` arrives as written. A
+//! process forked while its group is signalled may be missed, except by SIGKILL and SIGSTOP. Before Linux 5.19, a
+//! handler that runs while the call waits restarts it (`SA_RESTART`) or fails it with `EINTR`.
 
 mod lineage;
 pub(super) mod owner;
@@ -43,7 +44,7 @@ pub(super) struct Signals {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
-    /// Process, by the number of any of its threads.
+    /// Process, given by the thread id of any of its threads.
     Process(pid_t),
     Thread(Option<pid_t>, pid_t),
     Group(pid_t),
@@ -108,7 +109,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, caller, whom, sent, same)
     }
 
-    /// Sends a signal, also to the caller itself. Calls `confirm` before that, once the target is pinned.
+    /// Sends a signal, also to the caller's own process. First holds the target by a descriptor, then calls `confirm`.
     fn send_signal(
         &self,
         signals: &Signals,
@@ -122,7 +123,7 @@ impl MediatedCall<'_, '_> {
         self.signal_itself(signals, itself, sent)
     }
 
-    /// Signals processes other than the caller's. Returns the caller's own if it is a target, too.
+    /// Signals processes other than the caller's. Returns the caller's own process if it is a target, too.
     fn signal_others(
         &self,
         signals: &Signals,
@@ -151,8 +152,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Signals the caller's own process, if it is a target: before the call returns, unless that would restart the
-    /// call.
+    /// Signals the caller's own process, if it is a target. First answers the call if the signal could interrupt it.
     fn signal_itself(
         &self,
         signals: &Signals,
@@ -188,7 +188,8 @@ struct Named {
 }
 
 impl Named {
-    /// Parses a descriptor's `flags:`, in octal, and `Pid:`, negative once the process is reaped (`pidfd_open(2)`).
+    /// Parses `flags:` (octal) and `Pid:` (negative once the process is reaped) of a pidfd's `fdinfo`
+    /// (`pidfd_open(2)`).
     fn parse(text: &str) -> Result<Self, Errno> {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let number = value("Pid:").and_then(|number| number.parse().ok()).ok_or(Errno::EBADF)?;
@@ -212,7 +213,8 @@ fn positive(number: c_int) -> Result<pid_t, Errno> {
     if number > 0 { Ok(number) } else { Err(Errno::EINVAL) }
 }
 
-/// True if the target can only be the caller's own process. The number of another thread, which may end, is not enough.
+/// True if the target is certainly the caller's own process. The id of another thread of the process does not suffice:
+/// the thread may end, and its id may pass to another process.
 fn is_itself(whom: Whom, thread: pid_t, caller: &Status) -> bool {
     match whom {
         Whom::Process(number) => number == caller.process || number == thread,

@@ -1,6 +1,6 @@
-//! Owner of a descriptor, which gets a signal of any number at its events (`F_SETOWN` of fcntl(2), `FIOSETOWN` of
-//! ioctl(2)). The kernel chooses the receiver and checks the scope later, so a process whose signals are mediated may
-//! set only itself or nobody.
+//! Owner of a descriptor, which gets a signal of any number at events of the descriptor (`F_SETOWN` of fcntl(2),
+//! `FIOSETOWN` of ioctl(2)). The kernel chooses the receiving process only at the event. So a process whose signals are
+//! mediated may set only itself or nobody as the owner.
 
 use std::os::fd::AsFd;
 
@@ -42,7 +42,7 @@ pub(in crate::mediate) fn set_owner(
     }
 }
 
-/// Mediates `F_SETOWN_EX`, whose argument is a `struct f_owner_ex`: a kind and a number.
+/// Mediates `F_SETOWN_EX`. Its argument is a `struct f_owner_ex`: a kind of owner (thread, process or group) and an id.
 fn set_owner_as_told(
     call: &MediatedCall<'_, '_>,
     number: u64,

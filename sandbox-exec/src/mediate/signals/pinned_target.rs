@@ -1,4 +1,4 @@
-//! Pinned process or thread: a signal reaches it, and no later owner of its number.
+//! Pinned process or thread: a signal reaches exactly this one, and no later process or thread with the same id.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -44,13 +44,13 @@ pub(super) struct PinnedTarget(Held);
 #[derive(Debug)]
 enum Held {
     Descriptor(OwnedFd),
-    /// Thread, on a kernel without pidfds of threads: the end of a pipe that the thread owns, and the other end.
+    /// Thread, on a kernel without pidfds of threads: the two ends of a pipe, the first of which the thread owns.
     Owner(OwnedFd, OwnedFd),
 }
 
 impl PinnedTarget {
-    /// Pins the present owner of this number. What was looked up by the number is about this target if the target can
-    /// still be signalled afterwards.
+    /// Pins the process or thread that has this id now. What was looked up by the id is true of this target if the
+    /// target can still be signalled afterwards.
     pub(super) fn take(process: pid_t, thread: Option<pid_t>) -> Result<Self, Errno> {
         let held = match thread {
             None => Held::Descriptor(pidfd_open(process, 0)?),
@@ -84,7 +84,7 @@ impl PinnedTarget {
     }
 }
 
-/// Makes a thread the owner of a pipe. The kernel notes the thread, not its number (fcntl(2), `F_SETOWN_EX`).
+/// Makes a thread the owner of a pipe. The kernel records the thread itself, not its id (fcntl(2), `F_SETOWN_EX`).
 fn own(thread: pid_t) -> Result<Held, Errno> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let owner = [OWNER_THREAD, thread];
@@ -92,7 +92,7 @@ fn own(thread: pid_t) -> Result<Held, Errno> {
     Ok(Held::Owner(read, write))
 }
 
-/// Signals the owner of a pipe: the kernel does so when the pipe gets data.
+/// Signals the thread that owns a pipe: puts data into the pipe, at which the kernel sends the signal.
 fn raise(read: &OwnedFd, write: &OwnedFd, number: c_int) -> Result<(), Errno> {
     process::control(read.as_fd(), F_SETSIG, number)?;
     process::control(read.as_fd(), libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts a thread that waits for a signal that all other threads block; returns the signal.
+    /// Signals by the target of `aim` a thread that waits for signals, which all others block. Returns the signal.
     fn reached(aim: impl Fn(pid_t, pid_t) -> PinnedTarget) -> Signal {
         let awaited = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGUSR2]);
         awaited.thread_block().unwrap();

@@ -11,7 +11,7 @@ use crate::mediate::kernel::open_descriptors::numbers;
 use crate::mediate::kernel::status::Status;
 use crate::mediate::refusals::Denied;
 
-/// Maximum number of searches for newly forked processes.
+/// Maximum number of searches of a group for newly forked processes.
 const ROUNDS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,8 @@ pub(super) struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Signals one process or thread; calls `confirm` once it is pinned. Does not signal the caller's own process, but
-    /// returns it.
+    /// Signals one process or thread; calls `confirm` once the target is pinned. If the target is the caller's own
+    /// process, returns it and sends nothing.
     pub(super) fn to_one(
         &self,
         process: pid_t,
@@ -58,7 +58,8 @@ impl Sender<'_> {
         if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
-    /// Signals a group, or all processes, in the scope. Does not signal the caller's own process, but returns it.
+    /// Signals a process group, or all processes if `group` is `None`, as far as they are in the scope. Returns the
+    /// caller's own process if it is among them, and does not signal it.
     pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<PinnedTarget>, Denied> {
         let mut reached: HashMap<pid_t, PinnedTarget> = HashMap::new();
         let (mut itself, mut denied) = (None, None);
@@ -98,8 +99,8 @@ impl Sender<'_> {
     }
 }
 
-/// True if plain permissions allow the signal, as in kill(2) without capabilities: the sender's real or effective uid
-/// is the target's real or saved one.
+/// True if plain permissions allow the signal. As in kill(2) without capabilities, the sender's real or effective uid
+/// must be the target's real or saved one.
 fn may_signal(sender: &Status, target: &Status) -> bool {
     let [real, _, saved] = target.uids;
     sender.uids.iter().take(2).any(|uid| [real, saved].contains(uid))

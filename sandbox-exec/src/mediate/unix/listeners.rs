@@ -1,7 +1,7 @@
-//! Finds out if a process answers at a unix socket, without a connection that the process would see.
+//! Finds out if a process receives at a unix socket, without a connection that the process would notice.
 //!
-//! A leftover socket file has no listener, so a denied call would have failed anyway. The kernel lists unix sockets of
-//! one network namespace with inodes and abstract names (`unix_diag`, `sock_diag(7)`).
+//! At a leftover socket file nobody receives, so a denied call to it would have failed anyway and is not reported. The
+//! kernel lists unix sockets of one network namespace with inodes and abstract names (`unix_diag`, `sock_diag(7)`).
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -14,7 +14,7 @@ use nix::sys::stat::{major, minor};
 
 use crate::mediate::kernel::sock_diag::{Kernel, attributes};
 
-/// Attributes to list: `UDIAG_SHOW_NAME`, `UDIAG_SHOW_VFS`, `UDIAG_SHOW_PEER` (`linux/unix_diag.h`).
+/// Attributes that the kernel has to list: `UDIAG_SHOW_NAME`, `UDIAG_SHOW_VFS`, `UDIAG_SHOW_PEER`.
 const SHOW: u32 = 1 | 2 | 4;
 // Types of attributes: `UNIX_DIAG_NAME`, `UNIX_DIAG_VFS`, `UNIX_DIAG_PEER`.
 const NAME: u16 = 0;
@@ -42,7 +42,7 @@ impl Listeners {
         Self(Mutex::new(Kernel::new().ok()))
     }
 
-    /// True if a socket at this path takes connections or datagrams; `None` if that is unknown.
+    /// True if a socket at this path accepts connections or receives datagrams; `None` if that is unknown.
     pub(in crate::mediate) fn answers(&self, path: &Path) -> Option<bool> {
         let meta = fs::symlink_metadata(path).ok()?;
         let file = File::new(meta.st_dev(), meta.st_ino(), path);
@@ -65,9 +65,9 @@ impl<'a> File<'a> {
         Self { inode: inode as u32, device, name: path.as_os_str().as_encoded_bytes() }
     }
 
-    /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file and takes
-    /// connections, or datagrams from anybody. On overlayfs or btrfs stat(2) returns other numbers, so the bound name
-    /// matches as well.
+    /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file, and that
+    /// accepts connections or receives datagrams from anybody. On overlayfs and btrfs, stat(2) returns other inode or
+    /// device numbers than the entry has, so an equal bound path suffices.
     fn is_bound_to(&self, entry: &[u8]) -> bool {
         let [_, style, state, ..] = *entry else { return false };
         let attributes = || attributes(entry.get(ENTRY..).unwrap_or_default());
@@ -86,16 +86,16 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the cookies of the sockets of a type that take connections, or datagrams from anybody, at an abstract name.
-/// The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
+/// Returns the cookies of the sockets of a type at an abstract name that accept connections, or receive datagrams from
+/// anybody. In the kernel, each type has abstract names of its own (`unix_abstract_hash` of `net/unix/af_unix.c`).
 pub(in crate::mediate) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
     Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;
     Ok(found)
 }
 
-/// Returns the cookie of an entry of this type and abstract name, if its socket takes connections or datagrams. An
-/// accepted socket has its listener's name and takes neither.
+/// Returns the cookie of an entry if its socket has this type and abstract name, and accepts connections or receives
+/// datagrams. An accepted socket has its listener's name and does neither.
 fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     let [_, of_type, state, ..] = *entry else { return None };
     let answers = style == libc::SOCK_DGRAM || state == LISTENING;

@@ -1,8 +1,9 @@
 //! `bind(2)` of a unix socket to a path, which creates a file.
 //!
-//! If the kernel continued the call, the descriptor could be an internet socket's by then, and take a port that nobody
-//! judged. Here the call runs on a thread in the program's domain, in the same mounts, as the same user, so the kernel
-//! judges by the program's own rules wherever the path leads. An inner domain of the program itself is not asked.
+//! If the call were left to the kernel, the descriptor could be an internet socket by then, and get a port that nobody
+//! judged. So the mediator performs the call on a thread that is in the program's Landlock domain, with the same mounts
+//! and the same user. The kernel then judges by the program's rules, wherever the path leads. Domains that the program
+//! has entered itself do not count.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -36,7 +37,7 @@ pub(in crate::mediate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Prepares a bind. Valid only if the call still waits afterwards.
+    /// Prepares a bind. What it has read is valid only if the call still waits afterwards.
     pub(in crate::mediate) fn of(caller: &Caller<'_>, path: &Path, address: &Address) -> Result<Self, Errno> {
         let umask = Status::of(caller.thread())?.umask;
         let start = if path.is_absolute() {
@@ -63,7 +64,7 @@ impl SocketFile {
         })
     }
 
-    /// Binds the socket in the domain. Must run on a thread that ends afterwards, since a domain cannot be left.
+    /// Binds the socket in the Landlock domain. Must run on a thread that ends then, since a domain cannot be left.
     fn bind_inside(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let entered = system::set_no_new_privs().and_then(|()| domain.enter());
         entered.map_err(|_| Errno::EACCES)?;

@@ -1,4 +1,4 @@
-//! Test that the kernel denies this process abstract unix sockets outside its scope.
+//! Check that the kernel denies this process abstract unix sockets outside its Landlock scope.
 
 use std::os::fd::OwnedFd;
 
@@ -8,8 +8,8 @@ use nix::libc;
 use crate::mediate::call::address::Address;
 use crate::mediate::call::socket;
 
-/// Socket with an abstract name. Made before this process enters a scope, it counts as the host's (`sock_is_scoped` of
-/// `security/landlock/task.c`).
+/// Socket with an abstract name that stands for one of the host: it is created before this process enters a scope, so
+/// Landlock counts it as outside (`sock_is_scoped` of `security/landlock/task.c`).
 #[derive(Debug)]
 pub(crate) struct Stranger {
     _socket: OwnedFd,

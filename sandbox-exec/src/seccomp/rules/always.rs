@@ -134,7 +134,7 @@ pub(super) const ALWAYS: &[Group] = &[
     },
 ];
 
-/// Calls that are denied without an ipc namespace and without a broker: the host's objects belong to the same user.
+/// Calls that are denied without an ipc namespace and a broker: they reach the user's objects on the host.
 pub(super) const OBJECTS: &[Group] = &[Group {
     reason: "System V shared memory, message queues and semaphores of the host",
     answer: Forbidden,
@@ -153,7 +153,7 @@ pub(super) const OBJECTS: &[Group] = &[Group {
     ],
 }];
 
-/// Calls that are denied without an ipc namespace.
+/// Calls that are denied if there is no ipc namespace.
 pub(super) const QUEUES: &[Group] = &[Group {
     reason: "POSIX message queues of the host",
     answer: Forbidden,
@@ -162,11 +162,12 @@ pub(super) const QUEUES: &[Group] = &[Group {
 
 pub(super) const SET_ID: &str = "a set-id file outlives the sandbox, and runs as whoever made it";
 
-/// Calls that are denied as uid 0, whose set-id files would be root's. `openat2` has its mode behind a pointer.
+/// Calls that are denied to uid 0, whose set-id files would be root's. BPF cannot read the mode of `openat2`.
 pub(super) const AS_ROOT: &[Group] =
     &[Group { reason: SET_ID, answer: NoSuchCall, calls: &[calls::OPENAT2] }];
 
-/// Calls that are denied below Landlock ABI 3, which ignores truncation. ftruncate(2) needs a writable descriptor.
+/// Calls that are denied below Landlock ABI 3, which does not restrict truncation. ftruncate(2) is allowed, since it
+/// needs a descriptor that is open for writing.
 pub(super) const TRUNCATION: &[Group] = &[
     Group {
         reason: "truncates by path, and Landlock below ABI 3 does not see it",
@@ -205,8 +206,8 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
     ],
 }];
 
-/// Calls that are denied to a command that only reads. Connected pairs of sockets remain; getifaddrs(3) needs `bind`
-/// and `sendto`, which do nothing on a pair.
+/// Calls that are denied to a command that only reads. Connected pairs of sockets stay allowed. So do `bind` and
+/// `sendto`: getifaddrs(3) needs them, and on a pair they have no effect.
 pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
     reason: "it could meet others by a name, and send away what it reads",
     answer: Forbidden,

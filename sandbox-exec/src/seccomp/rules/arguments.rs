@@ -1,4 +1,4 @@
-//! Calls that are denied by their arguments, except those that create sockets.
+//! Calls that are denied for certain arguments, except those that create sockets.
 
 use super::Test::{Is, IsNot, Masked};
 use super::always::SET_ID;
@@ -154,7 +154,7 @@ pub(super) const ALWAYS: &[Conditional] = &[
     set_id!(calls::MKNOD, 1),
 ];
 
-/// Calls that are denied if no mediator sees the file that gets the set-group-ID bit.
+/// Calls that set the set-group-ID bit, and that are denied if no mediator can see to which file.
 pub(super) const UNMEDIATED: &[Conditional] = &[
     set_id!(calls::FCHMOD, 1, S_ISGID),
     set_id!(calls::FCHMODAT, 2, S_ISGID),
@@ -162,7 +162,7 @@ pub(super) const UNMEDIATED: &[Conditional] = &[
     set_id!(calls::CHMOD, 1, S_ISGID),
 ];
 
-/// Calls that are denied as uid 0, whose set-id files would be root's.
+/// Calls that are denied to uid 0: files that become set-id would be root's.
 pub(super) const AS_ROOT: &[Conditional] =
     &[set_id_in_open!(calls::OPENAT, 2, 3), set_id_in_open!(calls::OPEN, 1, 2), set_id!(calls::CREAT, 1)];
 

@@ -1,5 +1,6 @@
-//! System calls with their numbers, for both architectures, since programs are built on another machine. x86-64:
-//! `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64: `scripts/syscall.tbl`, which is `asm-generic/unistd.h`.
+//! System calls with their numbers, for both architectures, since programs are compiled on another machine than they
+//! run on. Sources: `arch/x86/entry/syscalls/syscall_64.tbl` (x86-64); `scripts/syscall.tbl`, which is
+//! `asm-generic/unistd.h` (aarch64).
 
 use super::Arch;
 
@@ -8,7 +9,7 @@ pub struct Call {
     /// Name, as in `syscalls(2)`.
     pub name: &'static str,
     pub x86_64: Option<u32>,
-    /// Number; `None` for calls that were replaced by newer ones, which aarch64 lacks.
+    /// Number on aarch64; `None` for old calls that have been replaced by newer ones and that aarch64 lacks.
     pub aarch64: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Kernel constants in conditions, equal on both architectures; a test compares them with libc.
+//! Kernel constants in the conditions of rules, equal on both architectures; a test compares them with libc.
 
 pub const EPERM: u32 = 1;
 pub const ENOSYS: u32 = 38;
@@ -14,13 +14,13 @@ pub const CLONE_NEWNET: u32 = 0x4000_0000;
 pub const O_ACCMODE: u32 = 0o3;
 pub const O_CREAT: u32 = 0o100;
 pub const O_TRUNC: u32 = 0o1000;
-/// Bit of `O_TMPFILE` without `O_DIRECTORY`, whose value differs between architectures.
+/// Bit of `O_TMPFILE` without that of `O_DIRECTORY`. The latter differs between architectures.
 pub const O_TMPFILE_ALONE: u32 = 0o20_000_000;
 
 // Commands of fcntl(2) (`linux/fcntl.h`).
 pub const F_SETLEASE: u32 = 1024;
 pub const F_NOTIFY: u32 = 1026;
-/// Command from Linux 6.19 on.
+/// Command of fcntl(2), since Linux 6.19.
 pub const F_SETDELEG: u32 = 1040;
 
 pub const S_ISUID: u32 = 0o4000;
@@ -30,23 +30,23 @@ pub const AF_UNIX: u32 = 1;
 pub const AF_INET: u32 = 2;
 pub const AF_INET6: u32 = 10;
 pub const AF_NETLINK: u32 = 16;
-/// Bits of the type in the second argument of socket(2); above them are `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
+/// Mask of the type in the second argument of socket(2); higher bits are `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
 pub const SOCK_TYPE_MASK: u32 = 0xf;
 pub const SOCK_DGRAM: u32 = 2;
 pub const SOCK_RAW: u32 = 3;
 pub const SOCK_RDM: u32 = 4;
 pub const SOCK_SEQPACKET: u32 = 5;
 pub const SOCK_DCCP: u32 = 6;
-/// Obsolete type, whose sockets still receive all packets (`packet(7)`).
+/// Obsolete socket type. Such sockets still receive all packets (`packet(7)`).
 pub const SOCK_PACKET: u32 = 10;
 pub const NETLINK_ROUTE: u32 = 0;
-/// Protocol (`in.h`), and the level of TCP's own socket options.
+/// TCP as a protocol (`in.h`), and as the level of its socket options.
 pub const IPPROTO_TCP: u32 = 6;
 pub const IPPROTO_UDP: u32 = 17;
 pub const TCP_SYNCNT: u32 = 7;
 pub const TCP_FASTOPEN_CONNECT: u32 = 30;
 pub const TCP_ULP: u32 = 31;
-/// Level of IPv4's socket options (`in.h`).
+/// Level of the socket options of IPv4 (`in.h`).
 pub const IPPROTO_IP: u32 = 0;
 pub const IPPROTO_IPV6: u32 = 41;
 pub const IP_OPTIONS: u32 = 4;
@@ -58,11 +58,11 @@ pub const IP_DROP_SOURCE_MEMBERSHIP: u32 = 40;
 pub const MCAST_JOIN_GROUP: u32 = 42;
 pub const MCAST_UNBLOCK_SOURCE: u32 = 44;
 pub const MCAST_MSFILTER: u32 = 48;
-/// Option that joins a group; the next number leaves it (`in6.h`).
+/// Socket option that joins a multicast group; the next number is the option that leaves one (`in6.h`).
 pub const IPV6_JOIN_GROUP: u32 = 20;
 pub const IPV6_JOIN_ANYCAST: u32 = 27;
 pub const IPV6_LEAVE_ANYCAST: u32 = 28;
-/// Option from Linux 6.3 on (`in.h`).
+/// Socket option that limits the ports which the kernel chooses, since Linux 6.3 (`in.h`).
 pub const IP_LOCAL_PORT_RANGE: u32 = 51;
 pub const SOL_SOCKET: u32 = 1;
 pub const SO_ATTACH_REUSEPORT_CBPF: u32 = 51;
@@ -81,7 +81,7 @@ pub const TIOCSETD: u32 = 0x5423;
 
 pub const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
 pub const FS_IOC_SETVERSION: u32 = 0x4008_7602;
-/// Command of `fs/ext4/ext4.h`, for which the kernel has no public header: like `FS_IOC_SETVERSION`, on ext4 alone.
+/// Command of ioctl(2) from `fs/ext4/ext4.h`, in no public header: `FS_IOC_SETVERSION` for ext4 alone.
 pub const EXT4_IOC_SETVERSION: u32 = 0x4008_6604;
 pub const FS_IOC_FSSETXATTR: u32 = 0x401C_5820;
 

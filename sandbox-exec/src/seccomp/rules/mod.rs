@@ -1,7 +1,7 @@
-//! Denied system calls with reasons, and the choice of rules for a case.
+//! Rules of denied system calls with reasons, and the choice of rules for a start.
 //!
 //! A denied call fails with `ENOSYS` if libraries then fall back to an allowed call, else with `EPERM`. Conditions
-//! compare 32 bits, as the kernel does for these arguments.
+//! compare the lower 32 bits of an argument, since the kernel reads no more of these arguments.
 //!
 //! This module names no other crate, since the build script compiles it, too.
 
@@ -34,7 +34,7 @@ impl Arch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `ENOSYS`, as on a kernel without the call.
+    /// Error `ENOSYS`, as on a kernel that does not have the call.
     NoSuchCall,
     Forbidden,
 }
@@ -52,7 +52,7 @@ impl Answer {
 pub enum Test {
     Is(u8, u32),
     IsNot(u8, u32),
-    /// True if the argument, masked by the second field, equals the third.
+    /// True if the argument of the first field's index, masked by the second field, equals the third.
     Masked(u8, u32, u32),
 }
 
@@ -98,12 +98,12 @@ struct Conditional {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     Standing,
-    /// Further denials for a command that only reads.
+    /// Additional denials for a command that only reads.
     ReadOnly,
-    /// Denials for a command that declared that it needs no network, if its worker has one.
+    /// Additional denials for a command that declared that it needs no network, if its worker has one.
     Offline,
     NoExecution,
-    /// Denials for a command that only reads, but was given the network.
+    /// Additional denials for a command that only reads, but was granted the network.
     ReadOnlyOnline,
 }
 

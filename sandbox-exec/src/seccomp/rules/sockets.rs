@@ -1,11 +1,11 @@
-//! Rules about sockets: the allowed families, types and protocols, tier by tier.
+//! Rules about sockets: the families, types and protocols that are allowed in each tier.
 
 use super::Test::{Is, IsNot, Masked};
 #[allow(clippy::wildcard_imports, reason = "what the kernel calls its arguments, and nothing else")]
 use super::constants::*;
 use super::{Conditional, calls};
 
-/// Calls that are denied where no broker mediates unix sockets.
+/// Calls that are denied if no broker mediates unix sockets.
 pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     reason: "a datagram socket of a pair can still be sent to any path (so can SOCK_RAW, which unix(7) takes for it), \
              and other families' pairs are attack surface",
@@ -17,15 +17,15 @@ pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Calls that are denied in the unmediated floor tier with the network off. Unix sockets are denied there in every
-/// mode: those of docker, an ssh agent or D-Bus lead out, and BPF cannot see the destination of `connect`.
+/// Calls that are denied in the unmediated floor tier with the network off. Unix sockets are always denied in this
+/// tier: those of docker, an ssh agent or D-Bus lead out, and BPF cannot read the destination of `connect`.
 pub(super) const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
     call: calls::SOCKET,
     any_of: &[&[IsNot(0, AF_NETLINK)], &[IsNot(2, NETLINK_ROUTE)]],
 }];
 
-/// Calls that are denied in the unmediated floor tier while the network is on.
+/// Calls that are denied in the unmediated floor tier with the network on.
 pub(super) const NET_ON: &[Conditional] = &[Conditional {
     reason: "TCP, UDP and NETLINK_ROUTE alone: vsock talks to the hypervisor, packet and raw sockets sniff, MPTCP and SCTP \
              pass by port rules, the others are attack surface; unix sockets are a way out",
@@ -42,8 +42,8 @@ pub(super) const NET_ON: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Calls that are denied with a broker, in any network. Without a network, servers and clients meet on the full tier's
-/// loopback; elsewhere the broker mediates destinations. Unix sockets are mediated by path.
+/// Calls that are denied if a broker mediates, with any network. Other sockets are allowed: in a private network they
+/// reach only the sandbox itself, and elsewhere the broker judges destinations, also the paths of unix sockets.
 pub(super) const MEDIATED: &[Conditional] = &[
     Conditional {
         reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
@@ -91,7 +91,7 @@ pub(super) const HOST_NETWORK: &[Conditional] = &[
     },
 ];
 
-/// Calls that are denied in the host's network namespace, unless its neighbours are within reach.
+/// Calls that are denied in the host's network namespace, unless the program may reach the local network.
 pub(super) const GROUPS: &[Conditional] = &[Conditional {
     reason: "joining or leaving a group sends its address (112 bits of the program's choice) to every neighbour, whatever \
              device the socket is tied to; the masks take 36 to 39, 40 to 47, 20 and 21, 42 and 43, and 44 to 47",
@@ -110,7 +110,7 @@ pub(super) const GROUPS: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Calls that are denied, with a broker, to a command that needs no network, if its worker has the host's.
+/// Calls that are denied, with a broker, to a command that needs no network if its worker has the host's.
 pub(super) const OFFLINE: &[Conditional] = &[Conditional {
     reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",
     call: calls::SOCKET,

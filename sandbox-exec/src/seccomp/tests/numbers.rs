@@ -1,5 +1,5 @@
-//! Tests that compare numbers and constants with the compiled libc crate, its source for the other architecture, and
-//! the kernel's header.
+//! Tests that compare call numbers and constants with the libc crate for this architecture, its source code for the
+//! other one, and the kernel's header.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ fn numbers_are_those_of_the_libc_source_for_both_architectures() {
     }
 }
 
-/// aarch64 uses the numbers of `asm-generic/unistd.h`, which all kernel headers have.
+/// Compares the numbers of aarch64 with their source, `asm-generic/unistd.h`, which all kernel headers include.
 #[test]
 fn numbers_of_aarch64_are_those_of_the_generic_header() {
     let Ok(header) = std::fs::read_to_string("/usr/include/asm-generic/unistd.h") else {
@@ -193,7 +193,7 @@ fn constants_are_those_of_libc() {
     }
 }
 
-/// Returns a command like `_IOW` and similar macros (`asm-generic/ioctl.h`).
+/// Returns a command number of ioctl(2), as `_IOW` and similar macros do (`asm-generic/ioctl.h`).
 const fn command(direction: u32, kind: u8, number: u32, size: u32) -> u32 {
     direction << 30 | size << 16 | (kind as u32) << 8 | number
 }

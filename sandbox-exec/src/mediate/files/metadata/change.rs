@@ -20,9 +20,9 @@ const SYS_FILE_SETATTR: libc::c_long = 469;
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Mode(mode_t),
-    /// User and group; an id of all ones leaves the file's unchanged.
+    /// User id and group id to set; an id of all ones leaves that of the file unchanged.
     Owner(libc::uid_t, libc::gid_t),
-    /// Times of access and modification; `None` sets both to now.
+    /// Times of access and modification to set; `None` sets both to now.
     Times(Option<[timespec; 2]>),
     Attribute(CString, Vec<u8>, c_int),
     NoAttribute(CString),
@@ -31,7 +31,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// True if only the times are set to now, which any user with write permission may do.
+    /// True if the change only sets times to now, which any user with write permission may do.
     pub(super) fn is_touch(&self) -> bool {
         match self {
             Self::Times(times) => {
@@ -81,8 +81,8 @@ impl Change {
     }
 }
 
-/// True if a mode makes a file run as its owner or group. On a directory the set-group-ID bit only gives files its
-/// group, which the owner could do anyway.
+/// True if a mode makes a file run as its owner or group. Not true for a directory, where the set-group-ID bit only
+/// makes new files get its group: the files' owner could set that group anyway.
 fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
     let is_directory = || Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFDIR);
     Ok(mode & libc::S_ISUID != 0 || (mode & libc::S_ISGID != 0 && !is_directory()?))
@@ -99,8 +99,8 @@ unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags
     unsafe { libc::setxattr(path, name.as_ptr(), start, value.len(), flags) }
 }
 
-/// Sets flags. An `O_PATH` descriptor is not enough for that, so the file is opened. Only regular files and directories
-/// have flags, and opening these has no side effects.
+/// Sets flags of a file. They cannot be set through an `O_PATH` descriptor, so the file is opened again. Only regular
+/// files and directories have flags, and opening these has no side effects.
 fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
     if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
         return Err(Errno::ENOTTY);

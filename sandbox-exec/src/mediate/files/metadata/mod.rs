@@ -1,8 +1,8 @@
 //! Calls that change a file's metadata: modes, owners, times, attributes, flags.
 //!
-//! Landlock has no right for them. If no mount prevents them either, they are performed here: arguments are copied
-//! once, the path is resolved as the caller means it ([`resolve`]), and the open file is judged and changed. It must
-//! lie in the tree by the kernel's own name, or have no name outside ([`object`]).
+//! Landlock has no right for such calls. If no mount prevents them either, they are performed here: arguments are
+//! copied once, the path is resolved as the caller means it ([`resolve`]), and the open file is judged and changed. The
+//! name that the kernel reports must be in the writable tree, or the file must have no name outside ([`object`]).
 //!
 //! The acting threads have the caller's user and groups and no capability, so the kernel's permission checks apply as
 //! for the caller.
@@ -38,7 +38,7 @@ pub(in crate::mediate) struct Metadata {
     memory: libc::dev_t,
 }
 
-/// Returns the directory that a thread's path leads to; `None` if the path leads this process to the same one.
+/// Returns the directory to which a path leads the thread; `None` if it leads this process to the same one.
 pub(in crate::mediate) fn led_elsewhere(
     thread: pid_t,
     from: Option<&OwnedFd>,
@@ -51,7 +51,7 @@ pub(in crate::mediate) fn led_elsewhere(
     walk::follow(Thread(thread), from, path, true).map(|found| Some(found.file))
 }
 
-/// Thread of a caller. A file opened by its number is the caller's only if the call still waits afterwards.
+/// Thread id of a caller. A file opened by the id is surely the caller's only if the call still waits afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Thread(pid_t);
 
@@ -71,8 +71,8 @@ impl Metadata {
         Some(self.perform(reading, tree, listener, notification))
     }
 
-    /// Answers an `access(2)` call that asks about writing, which Landlock does not judge. True denies it, false leaves
-    /// the answer to the kernel; `None` for other calls.
+    /// Answers an `access(2)` call that asks about writing, since Landlock does not answer such questions. Returns true
+    /// to deny the access, false to leave the answer to the kernel, and `None` for other calls.
     pub(in crate::mediate) fn denies_writing(
         &self,
         tree: &ProcessTree,

@@ -22,7 +22,7 @@ const SOCKETS: FsType = FsType(0x534F_434B);
 const MEMORY_DEVICES: libc::c_uint = 1;
 
 impl Metadata {
-    /// Fails with `EACCES` for a change that is not allowed.
+    /// Checks that a change to a file is allowed. Fails with `EACCES` if it is not.
     pub(super) fn admit(&self, tree: &ProcessTree, found: &FoundFile, change: &Change) -> Result<(), Denied> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
@@ -40,8 +40,8 @@ impl Metadata {
     }
 }
 
-/// Returns the denial of a change. It is one by the rules only if the file has a name and the user may change it
-/// outside the sandbox.
+/// Returns the denial of a change. It counts as a denial by the rules only if the file has a name, and if the user
+/// could make the change without the sandbox.
 fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Denied {
     match tree::name(file) {
         Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {
@@ -51,8 +51,8 @@ fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) ->
     }
 }
 
-/// True if plain permissions and the mount allow a change: to root, to the owner (not every new owner), and for the
-/// times to any user with write permission.
+/// True if plain permissions and the mount allow a change. Root may make any, the owner all but some changes of the
+/// owner, and any user with write permission may set the times to now.
 fn permits(file: &OwnedFd, status: &FileStat, change: &Change) -> bool {
     if fstatvfs(file).is_ok_and(|mounted| mounted.flags().contains(FsFlags::ST_RDONLY)) {
         return false;

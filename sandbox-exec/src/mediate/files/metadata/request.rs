@@ -1,4 +1,4 @@
-//! Arguments of calls that change metadata. They are copied once: the judged request is the performed one.
+//! Arguments of calls that change metadata. They are copied once, so that the performed request is the judged one.
 
 use std::ffi::CString;
 
@@ -36,14 +36,14 @@ const VALUE: usize = 65536;
 // Minimum and maximum size of `struct file_attr` in bytes (`FILE_ATTR_SIZE_VER0` of linux/fs.h, and the kernel's).
 const FILE_ATTRIBUTES: usize = 24;
 const MOST_FILE_ATTRIBUTES: usize = 4096;
-/// Size of `struct xattr_args` in bytes (linux/xattr.h): pointer to the value, its length, and flags.
+/// Size of `struct xattr_args` in bytes (linux/xattr.h): the pointer to the value, the value's length, and flags.
 const ATTRIBUTE_ARGUMENTS: usize = 16;
 
 const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 const EMPTY: c_int = libc::AT_EMPTY_PATH;
 
-/// Requests of `ioctl(2)` that change flags through a descriptor opened for reading, with the argument's real size in
-/// bytes, whatever the request says.
+/// Requests of `ioctl(2)` that change a file's flags or version, also through a descriptor opened for reading. Each has
+/// the size in bytes that the kernel reads, which may differ from that in the request's number.
 pub(in crate::mediate) const IOCTLS: [(c_uint, usize); 5] = [
     (FS_IOC_SETFLAGS, 4),
     (FS_IOC_SETVERSION, 4),
@@ -65,7 +65,7 @@ pub(super) struct MetadataArguments {
 
 pub(super) type Reading = fn(&MetadataArguments) -> Asked;
 
-/// Calls that change metadata, except `ioctl`, each with a function that reads it; the most frequent first.
+/// Calls that change metadata, except `ioctl`, each with a function that reads its arguments; the most frequent first.
 const CALLS: [(Call, Reading); 21] = [
     (calls::UTIMENSAT, utimensat),
     (calls::FCHMOD, |a| Ok(a.open(a.mode(1)))),
@@ -139,7 +139,7 @@ impl MetadataArguments {
         self.lookup(self.number(0), 1, flags, change)
     }
 
-    /// Reads a call whose path may be null. A null path counts as empty if the flags allow an empty one.
+    /// Reads a call whose path may be null. With flags that allow an empty path, null counts as an empty one.
     fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
         if self.values[1] == 0 && flags & EMPTY != 0 {
             return Ok(MetadataRequest::Change(ResolvedPlace::Directory(self.number(0)), change));
@@ -213,7 +213,7 @@ impl MetadataArguments {
         }
     }
 
-    /// Reads times of access and modification; `None` for a null pointer, which means now.
+    /// Reads the times of access and modification; `None` for a null pointer, which means now.
     fn times(
         &self,
         index: usize,
@@ -237,7 +237,8 @@ type Asked = Result<MetadataRequest, Errno>;
 type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
-/// Reads `utimensat(2)`, without a path for the descriptor itself. For unchanged times the kernel looks up nothing.
+/// Reads `utimensat(2)`; a null path means the descriptor itself. If both times stay unchanged, the kernel looks up no
+/// file, so there is nothing to judge.
 fn utimensat(a: &MetadataArguments) -> Asked {
     let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
     if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
@@ -276,7 +277,7 @@ fn ioctl(a: &MetadataArguments) -> Asked {
     Ok(a.open(Change::Flags(request, a.bytes(a.values[2], size)?)))
 }
 
-/// Returns a time, whose validity the kernel checks.
+/// Returns a time from its parts. The kernel checks later if it is valid.
 fn nanoseconds(seconds: u64, nanoseconds: u64) -> timespec {
     timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.cast_signed() }
 }

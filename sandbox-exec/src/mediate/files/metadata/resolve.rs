@@ -1,7 +1,7 @@
-//! Resolution of a caller's file argument: a descriptor of the caller, or a path from its directory.
+//! Resolution of a caller's file argument: a descriptor, or a path from the caller's directory.
 //!
-//! The file is opened with `O_PATH`, without side effects. The kernel checks search permission for the caller's user
-//! without capabilities.
+//! The file is opened with `O_PATH`, which has no side effects. The kernel checks search permission for the caller's
+//! user, without capabilities.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -26,7 +26,7 @@ pub(super) enum ResolvedPlace {
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) file: OwnedFd,
-    /// True if the file was named by a descriptor of the caller, so that it needs no name.
+    /// True if the caller named the file by a descriptor, so that the file may be one without a name.
     pub(super) held: bool,
 }
 
@@ -45,9 +45,9 @@ pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, E
     }
 }
 
-/// Lets the kernel resolve a path without links of `/proc` that stand for open files, perhaps of this process. A path
-/// with such a link fails here, and is then walked. A path by `/proc/self` either ends in `/proc`, where nothing can be
-/// changed, or leads to the same file for all processes.
+/// Lets the kernel resolve a path, but without links of `/proc` that stand for open files: here they would be this
+/// process's. A path with such a link fails, and is then walked name by name (`walk`). A path by `/proc/self` is
+/// harmless: it either ends in `/proc`, where nothing can be changed, or leads all processes to the same file.
 pub(super) fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
@@ -60,7 +60,8 @@ pub(super) fn by_path_alone(follow: bool) -> OFlag {
 }
 
 impl Thread {
-    /// Opens the file of a caller's descriptor. `EBADF` for `O_PATH`: the link in `/proc` then has no access bits.
+    /// Opens the file of a caller's descriptor. Fails with `EBADF` for an `O_PATH` descriptor, which has a link in
+    /// `/proc` without access bits.
     fn file(self, number: c_int) -> Result<OwnedFd, Errno> {
         let link = self.descriptor(number);
         match fs::symlink_metadata(&link) {
@@ -76,13 +77,13 @@ impl Thread {
         }
     }
 
-    /// Returns the path of a descriptor in `/proc`, by thread, since threads can have tables of their own.
+    /// Returns a descriptor's path in `/proc`, that of the thread: threads can have descriptor tables of their own.
     fn descriptor(self, number: c_int) -> String {
         format!("/proc/{}/fd/{number}", self.0)
     }
 }
 
-/// Opens a link of `/proc`. `EBADF` if the descriptor is closed, `EPERM` if the process is not dumpable.
+/// Opens the file of a link in `/proc`. `EBADF` if the descriptor is closed, `EPERM` if the process is not dumpable.
 fn opened(link: &str) -> Result<OwnedFd, Errno> {
     nix::fcntl::open(link, by_path_alone(true), Mode::empty()).map_err(|errno| match errno {
         Errno::ENOENT => Errno::EBADF,

@@ -1,7 +1,8 @@
-//! Walk of a path, name by name like in the kernel (`path_resolution(7)`), but with the caller's `/proc/self`.
+//! Resolution of a path name by name, as in the kernel (`path_resolution(7)`), but with the caller's `/proc/self`.
 //!
-//! It is for paths with links of `/proc`, such as `/dev/fd/3`, and those that lead nowhere, so that they fail as for
-//! the caller. Links of other processes are not followed: their targets depend on the caller's domain.
+//! It serves paths over links of `/proc`, such as `/dev/fd/3`, and paths that lead nowhere, so that those fail as they
+//! would for the caller. Links of other processes in `/proc` are not followed: the kernel's answer depends on the
+//! caller's Landlock domain.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -20,9 +21,9 @@ use super::resolve::{FoundFile, by_path_alone};
 use crate::mediate::files::tree;
 use crate::mediate::kernel::status::Status;
 
-/// Maximum number of links on the way (`MAXSYMLINKS`, linux/namei.h).
+/// Maximum number of links in one resolution (`MAXSYMLINKS`, linux/namei.h).
 const MOST_LINKS: usize = 40;
-/// Inode number of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
+/// Inode number of the root directory of a `/proc` file system (`PROC_ROOT_INO`, `linux/proc_ns.h`).
 const ROOT_OF_PROC: libc::ino_t = 1;
 
 pub(super) fn follow(
@@ -45,7 +46,7 @@ pub(super) fn follow(
 }
 
 struct Walk {
-    /// Process and thread of the caller, as `/proc` names them.
+    /// Caller's process id and thread id, for `/proc/self` and `/proc/thread-self`.
     own: [pid_t; 2],
     here: OwnedFd,
     held: bool,
@@ -83,7 +84,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Adds a path's names in front of those that are left. A trailing slash requires a directory, like a dot.
+    /// Puts a path's names before those that are still to be resolved. A final slash requires a directory.
     fn put_before(&mut self, path: &[u8]) {
         let ends = path.ends_with(b"/").then_some(&b"."[..]);
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).chain(ends);
@@ -92,7 +93,7 @@ impl Walk {
         }
     }
 
-    /// Fails with `EACCES` inside another process's directory of `/proc`.
+    /// Fails with `EACCES` if the current directory is another process's in `/proc`.
     fn refuse_others(&self) -> Result<(), Errno> {
         if !is_of_proc(&self.here)? {
             return Ok(());
