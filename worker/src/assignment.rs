@@ -1,4 +1,4 @@
-//! Facts about an agent that its worker gets in the first message, `Hello`, and paths that follow from them.
+//! Facts about an agent that its worker gets in the first message, `Hello`, and the resolution of paths by them.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,8 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Must be called before a second thread exists: the umask is read by changing it for a moment (umask(2)).
+    /// Records the facts of the first message. Must be called before a second thread exists: the umask can be read only
+    /// by changing it for a moment (umask(2)).
     pub fn new(hello: Hello) -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -46,7 +47,7 @@ impl Assignment {
         self.project.join(path.as_path())
     }
 
-    /// Fails if `place`, with its links resolved, is outside the project. `named` is the path for the error message.
+    /// Fails if `place`, a path without links, is outside the project. The error message has the path `named`.
     pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
         let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
         if found.starts_with(&self.project) {

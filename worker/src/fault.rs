@@ -1,4 +1,4 @@
-//! Errors of tools: one sentence with a remedy for the model, and the failed system call for the supervisor.
+//! Errors of tools. Each has a sentence with a remedy for the model, and the failed system call for the supervisor.
 
 use std::io;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! A worker reads [`ipc::message::ToWorker`] and answers with [`ipc::message::ToSupervisor`]. Nothing here checks a
 //! path: the tools make the system call and report the kernel's answer.
 //!
-//! [`gateway`] and [`fetch`] are other roles of the program, which connect to hosts and execute no call.
+//! [`gateway`], [`fetch`] and [`mcp`] are other roles of the same program. They serve no tool calls.
 
 #![forbid(unsafe_code)]
 

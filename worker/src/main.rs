@@ -53,7 +53,7 @@ use tracing::Level;
 use worker::serve::serve;
 use worker::{fetch, gateway, mcp};
 
-/// Allocator of the musl build. musl's own requests and returns memory page by page.
+/// Allocator of the musl build. The C library's own requests and returns memory page by page, which is slow.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
@@ -62,7 +62,7 @@ static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Maximum number of names that a gateway looks up at a time, each in a thread.
+/// Maximum number of names that a gateway looks up at a time; each lookup needs a thread.
 const LOOKUPS: usize = 16;
 
 const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway | --mcp | --fetch";
@@ -145,7 +145,7 @@ fn run(role: Role) -> anyhow::Result<()> {
     served
 }
 
-/// Returns both directions of the guest's socket to the supervisor.
+/// Returns the receiving and the sending end of the guest's socket to the supervisor.
 fn channel() -> anyhow::Result<(Receiver, Sender)> {
     let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
     let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
@@ -155,7 +155,7 @@ fn channel() -> anyhow::Result<(Receiver, Sender)> {
     ))
 }
 
-/// Makes this process dumpable, for a guest that connects to hosts itself. Returns the same as [`channel`].
+/// Makes this process dumpable, as a guest that connects to hosts itself must be. Returns the same as [`channel`].
 fn dialling() -> anyhow::Result<(Receiver, Sender)> {
     // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
     set_dumpable(true).context("cannot become dumpable")?;
@@ -179,7 +179,7 @@ fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     Ok(owned)
 }
 
-/// Logs to standard error if `BAILIWICK_LOG` names a level. Otherwise sets up nothing, to save memory.
+/// Logs to standard error if `BAILIWICK_LOG` names a level. Otherwise does nothing, which saves memory.
 fn trace() {
     let level = std::env::var("BAILIWICK_LOG").ok().and_then(|level| Level::from_str(&level).ok());
     if let Some(level) = level {

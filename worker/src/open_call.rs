@@ -37,14 +37,14 @@ impl OpenCall {
         let _ = self.cancelled.wait_for(|cancelled| *cancelled).await;
     }
 
-    /// Sends output. Blocks while the queue of messages is full. Fails if the call was cancelled.
+    /// Sends output. Blocks while the message queue is full. Fails if the call was cancelled.
     pub fn output(&self, chunk: Chunk) -> Result<()> {
         self.check()?;
         let message = ToSupervisor::Output { call: self.call, chunk };
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
-    /// Waits for space for one message in the queue; `None` if the receiver has gone. Cancel safe.
+    /// Waits for space for one message in the queue; `None` if nobody receives messages any more. Cancel safe.
     pub async fn slot(&self) -> Option<Slot<'_>> {
         let permit = self.outbox.reserve().await.ok()?;
         Some(Slot { call: self.call, permit })

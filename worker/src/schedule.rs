@@ -1,7 +1,6 @@
 //! Order in which tool calls start: reads run in parallel, writes run one at a time in order of arrival.
 //!
-//! A write waits for all earlier calls, and a read waits for all earlier writes. So each call sees the changes of the
-//! calls before it.
+//! A write waits for all earlier calls; a read waits for all earlier writes. So each call sees the earlier changes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +12,7 @@ pub enum Order {
     Write,
 }
 
-/// State of a call when it was cancelled.
+/// State in which a call was when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Queued,
@@ -57,7 +56,7 @@ impl Schedule {
         self.running.remove(&call);
     }
 
-    /// Removes a call that has not started. A running call is left alone.
+    /// Removes a call that has not started. Does nothing to a running call.
     pub fn cancel(&mut self, call: CallId) -> Place {
         if self.running.contains_key(&call) {
             return Place::Running;

@@ -25,7 +25,7 @@ const REST: Duration = Duration::from_millis(100);
 const PARALLEL: usize = 8;
 /// Maximum number of messages that wait for the writer; each has up to 1 MiB.
 const OUTBOX: usize = 4;
-/// Time limit for open calls after the supervisor has closed the pipe.
+/// Time for which open calls may go on after the supervisor has closed the pipe.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -105,13 +105,13 @@ struct Host {
     outbox: mpsc::Sender<ToSupervisor>,
     schedule: Schedule,
     waiting: HashMap<CallId, Job>,
-    /// Running calls, each with the sender of its cancellation.
+    /// Running calls, each with a sender that signals its cancellation.
     running: HashMap<CallId, watch::Sender<bool>>,
-    /// Approved changes of which some parts have not arrived yet.
+    /// Approved changes that have not arrived completely, since they are sent in parts.
     arriving: HashMap<CallId, Assembler>,
     tasks: JoinSet<CallId>,
     draining: bool,
-    /// The call of an approved change. A worker accepts no call after it.
+    /// Id of the call that makes an approved change. The worker accepts no call after it.
     commit: Option<CallId>,
 }
 
@@ -247,7 +247,7 @@ impl Host {
         }
     }
 
-    /// Sends the outcome of a call. If the queue is full, a task sends it later.
+    /// Sends the outcome of a call. If the message queue is full, a new task sends the outcome later.
     fn close(&mut self, call: CallId, outcome: CallOutcome) {
         let full = match self.outbox.try_send(ToSupervisor::Outcome { call, outcome }) {
             Err(mpsc::error::TrySendError::Full(message)) => message,

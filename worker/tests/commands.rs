@@ -318,7 +318,7 @@ fn a_killed_reaper_is_said_and_leaves_nobody() {
     assert_eq!(run(&mut worker, shell("echo on")).unwrap().head, "on\n");
 }
 
-/// The loader of the second command reads the file and fails; its reaper's loader must not find the file.
+/// Tests that a library planted in `LD_LIBRARY_PATH` is loaded into the command, which fails, and not into the reaper.
 #[test]
 fn a_reaper_loads_no_library_that_a_command_left() {
     let directory = tempfile::tempdir().unwrap();

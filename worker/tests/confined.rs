@@ -39,7 +39,7 @@ struct Site {
 }
 
 impl Site {
-    /// Returns a site for each user and tier that can be tested here; none without sandbox-exec.
+    /// Returns a site for each user and tier that this machine can test; none without sandbox-exec.
     fn all() -> Vec<Self> {
         let users = if geteuid().is_root() { vec![0, PLAIN] } else { vec![Uid::effective().as_raw()] };
         if !sandbox_exec().exists() {
@@ -88,7 +88,7 @@ impl Site {
         }
     }
 
-    /// Returns the error number of a denied change.
+    /// Returns the error number with which a change outside the writable directories fails in this tier.
     fn read_only(&self) -> i32 {
         match self.tier {
             Tier::Full => nix::libc::EROFS,
@@ -96,12 +96,12 @@ impl Site {
         }
     }
 
-    /// True if the operation meets the file without permissions that covers a hidden file.
+    /// True if the operation on a hidden file meets the file without permissions that covers it in the full tier.
     fn is_masked(&self, operation: Operation) -> bool {
         self.tier == Tier::Full && operation == Operation::Read
     }
 
-    /// Checks that the confinement, and not plain permissions, denied the access.
+    /// Checks that the sandbox denied the access, and not plain permissions.
     fn assert_denied(
         &self,
         result: Result<impl std::fmt::Debug, ToolError>,

@@ -1,5 +1,5 @@
-//! Tests that a file's metadata stays when its content is replaced, or that its loss is reported. Access never becomes
-//! wider.
+//! Tests that the metadata of a file stays when its content is replaced, or that the loss is reported. The replacement
+//! never permits more access than before.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -21,10 +21,10 @@ const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 const OTHER: u32 = 1_234;
 
-/// Function that gives a file metadata that a new one would not have; false if this machine or user cannot.
+/// Function that sets metadata that a new file would not have; false if this machine or user cannot set it.
 type Prepare = fn(&Path) -> bool;
 
-/// Returns an access control list: permissions of the owner, one user, the group, the mask and others
+/// Returns an access control list with permissions of the owner, another user, the group, the mask, and others
 /// (`linux/posix_acl_xattr.h`).
 fn list([owner, user, group, mask, others]: [u16; 5]) -> Vec<u8> {
     let entries = [
@@ -51,7 +51,7 @@ fn flags(path: &Path) -> i32 {
     inode_flags(fs::File::open(path).unwrap().as_fd()).unwrap_or(0)
 }
 
-/// Returns the metadata that must not change.
+/// Returns the metadata that must stay the same.
 fn nature(path: &Path) -> (u32, u32, u32, u64, i32, Vec<Option<Vec<u8>>>) {
     let metadata = path.metadata().unwrap();
     let named = [ACCESS, "user.k", "user.long"].map(|name| attribute(path, name)).to_vec();
@@ -179,7 +179,7 @@ fn a_bit_that_a_write_takes_away_is_told() {
     }
 }
 
-/// Returns the same worker as a plain user, started from a copy, since the build directory may be root's alone.
+/// Returns the worker's command for another user: a copy, since only root may be able to read the build directory.
 fn as_other(command: Command, programs: &Path) -> Command {
     if !geteuid().is_root() {
         return command;
@@ -193,7 +193,8 @@ fn as_other(command: Command, programs: &Path) -> Command {
     other
 }
 
-/// A directory's default list has the permissions of new files; a mode must not add to them.
+/// Tests new files in a directory with a default access control list, which determines their permissions. The mode of
+/// `write_file` must not add any.
 #[test]
 fn a_new_file_has_the_access_that_its_directory_gives() {
     for given in [[7, 7, 0, 7, 0], [7, 0, 0, 0, 0], [6, 4, 4, 4, 0]] {

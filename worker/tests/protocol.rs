@@ -24,7 +24,7 @@ fn message(message: &ToWorker) -> Vec<u8> {
     framed(&seal(Generation(1), message).unwrap())
 }
 
-/// Sends bytes to a new worker. Returns its exit code and standard error.
+/// Sends bytes to a new worker. Returns the worker's exit code and standard error.
 fn fed(bytes: &[u8]) -> (Option<i32>, String) {
     let mut child: Child = command().spawn().unwrap();
     // A worker that has already judged the first bytes does not read the rest.

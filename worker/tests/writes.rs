@@ -11,7 +11,7 @@ use ipc::message::{ToWorker, Work};
 use ipc::tool::{ToolErrorKind, ToolOutput, WrittenFile};
 use support::{Worker, command, edit_file, hello, write_file};
 
-/// A file's bytes, an edit, and the resulting bytes.
+/// Test case: a file's bytes, an edit (old and new text), and the bytes after it.
 type EditOfBytes = (&'static [u8], (&'static str, &'static str), &'static [u8]);
 
 type Change = &'static dyn Fn(&Worker);

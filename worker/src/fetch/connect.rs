@@ -1,4 +1,4 @@
-//! Connections to the hosts that the supervisor's order allows, and a count of the bytes that they carry.
+//! Connections of a fetch to the hosts that the supervisor's order allows. Counts the bytes that they carry.
 
 use std::io;
 use std::pin::Pin;
@@ -92,7 +92,7 @@ fn client(roots: RootCertStore) -> Result<ClientConfig, FetchFailure> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Returns the certificate authorities to trust: of the user's settings, else the system's, else the bundled ones.
+/// Returns the certificate authorities to trust: the user's setting, else the system's, else bundled ones.
 fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
     let mut roots = RootCertStore::empty();
     match named {

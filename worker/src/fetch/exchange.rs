@@ -35,7 +35,7 @@ pub(super) struct PageAnswer {
     /// Value of `Content-Length`; `None` if it is missing or invalid.
     pub(super) length: Option<u64>,
     pub(super) body: Vec<u8>,
-    /// True if the body exceeds the limit, so that its end was not read.
+    /// True if the body is longer than the size limit, so that the rest was not read.
     pub(super) is_partial: bool,
 }
 
@@ -75,7 +75,7 @@ impl Exchange {
         Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
     }
 
-    /// Reads the body up to the size limit.
+    /// Reads the body, at most up to the size limit.
     pub(super) async fn read(self, url: PageUrl) -> Result<PageAnswer, FetchFailure> {
         let status = self.status();
         let content_type = self.field(&header::CONTENT_TYPE).map(|text| words(&text)).unwrap_or_default();
@@ -111,7 +111,7 @@ fn http(error: impl std::error::Error) -> FetchFailure {
     FetchFailure::Http(words(&text))
 }
 
-/// Buffer limited to the maximum size of a page; a write beyond it fails.
+/// Buffer limited to the maximum size of a page. A write beyond that size fails.
 #[derive(Debug, Default)]
 struct Bounded {
     bytes: Vec<u8>,

@@ -34,7 +34,7 @@ fn without_gaps(text: &str) -> String {
 
 #[derive(Clone, Debug, Default)]
 struct Markdown {
-    /// Targets of the links that have started and not ended; the innermost is the last.
+    /// Targets of the links whose text is not complete yet, the innermost link last.
     links: Rc<RefCell<Vec<String>>>,
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Policy, in this order:
 //!
-//! 1. One request with `GET`, no body, cookie or credential. Redirects are followed to the same host alone, never off
-//!    HTTPS.
+//! 1. The request is a `GET` without a body, cookie or credential. A redirect is followed only to the same host, and
+//!    never from HTTPS to HTTP.
 //! 2. Every connection is to a host and port of the order; no other name is looked up.
-//! 3. The machine's resolver gives the addresses; the kernel and the broker decide on each.
+//! 3. The machine's resolver returns the addresses; the sandbox (kernel and broker) decides which may be reached.
 //! 4. The number of bytes is limited, also after decompression, and so is the time.
-//! 5. The page is converted to text here, so that the supervisor parses nothing that a host sent.
+//! 5. This process converts the page to text, so that the supervisor parses nothing that a host sent.
 
 mod connect;
 mod exchange;
@@ -34,10 +34,10 @@ use exchange::{Exchange, PageAnswer};
 /// Time limit of a fetch; shorter than the supervisor's own.
 const LATEST: Duration = Duration::from_secs(25);
 
-/// Maximum size of the process's data in bytes (`RLIMIT_DATA`). A page of two megabytes takes a tenth of it.
+/// Maximum size of the process's data in bytes (`RLIMIT_DATA`). A page of two megabytes needs a tenth of that.
 const MEMORY: u64 = 1 << 30;
 
-/// Maximum number of characters that a report quotes from a host.
+/// Maximum number of characters that a report quotes from a host's answer.
 const WORDS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +104,7 @@ async fn fetch(
     }
 }
 
-/// Returns the final response. The inner `Err` is a redirect that may not be followed.
+/// Returns the final response. The outer `Err` is a failure; the inner one is a redirect that may not be followed.
 async fn answer(
     mut url: PageUrl,
     connector: &Connector,
@@ -124,7 +124,7 @@ async fn answer(
     Err(FetchFailure::Redirects { at: url })
 }
 
-/// Returns the start of a text from a host, in printable characters.
+/// Returns the start of a text that a host sent, with printable characters only.
 fn words(text: &str) -> String {
     ipc::text::one_line(text).chars().take(WORDS).collect()
 }

@@ -1,4 +1,4 @@
-//! Conversion of a response to text.
+//! Conversion of a page to text.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use super::exchange::PageAnswer;
 use super::html;
 
-/// Time limit for the conversion of HTML. After it, the page is returned unconverted.
+/// Time limit for the conversion of HTML, after which the page is returned as HTML.
 const RENDER: Duration = Duration::from_secs(4);
 
 /// Stack size of the conversion in bytes. The renderer recurses into nested elements; unused stack costs no memory.
 const STACK: usize = 256 << 20;
 
-/// Bytes at the start of a page that are searched for its type and charset.
+/// Number of bytes at the start of a page that are searched for the page's type and charset.
 const BEGINNING: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     Ok(Page { url, status, content_type, text, is_rendered, cut_from, is_partial })
 }
 
-/// Converts HTML in a thread with a large stack. `None` on failure or after the time limit.
+/// Converts HTML on a thread with a large stack. `None` if that fails or exceeds the time limit.
 async fn rendered(text: String) -> Option<String> {
     let (sender, receiver) = oneshot::channel();
     let render = move || {
@@ -62,7 +62,7 @@ async fn rendered(text: String) -> Option<String> {
     timeout(RENDER, receiver).await.ok()?.ok()?
 }
 
-/// Shortens a text at the last line end near the limit, else between two characters.
+/// Shortens a text to the size limit, at a line end if one is near, else between two characters.
 fn beginning(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -73,7 +73,7 @@ fn beginning(mut text: String) -> String {
     text
 }
 
-/// Returns the kind of a page by `Content-Type`, or by the first bytes if that is missing or
+/// Returns the kind of a page: by `Content-Type`, or by the page's first bytes if that is missing or
 /// `application/octet-stream`.
 pub(super) fn kind_of(content_type: &str, body: &[u8]) -> Kind {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -110,7 +110,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Decodes a page by its byte order mark, else by the host's charset, else by the page's own, else as UTF-8.
+/// Decodes a page by its byte order mark, else by the charset in `Content-Type` or in the page, else as UTF-8.
 pub(super) fn decoded(content_type: &str, body: &[u8], kind: Kind) -> String {
     let parameters = content_type.split(';').skip(1).filter_map(|field| field.split_once('='));
     let named = parameters

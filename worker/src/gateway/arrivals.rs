@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use sandbox_exec::system;
 use tokio::io::Interest;
 
-/// Socket (`SOCK_SEQPACKET`) to the broker. tokio has no type for it; `UnixDatagram` only waits for messages.
+/// Socket (`SOCK_SEQPACKET`) from the broker. tokio has no such type; `UnixDatagram` only waits for messages.
 #[derive(Debug)]
 pub(super) struct Arrivals(tokio::net::UnixDatagram);
 

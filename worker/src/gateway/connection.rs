@@ -18,10 +18,10 @@ use super::pump::{Break, Traffic, pump, reset};
 use super::questions::Leave;
 use super::screen::Screen;
 
-/// Time that an attempt goes on after the client ended its side: enough for one lost packet (RFC 6298 §2.1).
+/// Time that a connection attempt goes on after the client ended its side: enough for one lost packet (RFC 6298 §2.1).
 const WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
-/// Connection to a host that is on the list of allowed hosts, or that the user may allow.
+/// Connection of a client to a host that is on the list of allowed hosts, or that the user may allow.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
@@ -29,12 +29,12 @@ pub(super) struct Connection {
     pub(super) client: TcpStream,
     /// The user's permission; `None` if the host is on the list.
     pub(super) leave: Option<Leave>,
-    /// Bytes for the host that have already arrived.
+    /// First bytes for the host, which the client has already sent.
     pub(super) held: Vec<u8>,
 }
 
 impl Connection {
-    /// Connects to the host, copies bytes in both directions until the end, and reports both.
+    /// Connects to the host, copies bytes in both directions, and reports the connection and its end.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
         let Self { number: connection, arrival, client, mut leave, held } = self;
         prepare(&client);
@@ -101,7 +101,7 @@ async fn is_gone(client: &TcpStream) -> bool {
     ready.is_ok_and(|ready| ready.is_read_closed() || ready.is_error())
 }
 
-/// Connects to the host, after a check of the client's first message if the port requires one.
+/// Connects to the host. If the port requires it, first checks the client's first message.
 async fn open(
     arrival: &Arrival,
     client: &TcpStream,
@@ -115,9 +115,10 @@ async fn open(
     Ok((host, address, outbound))
 }
 
-/// Waits until the client has reset its connection, or for [`WITHOUT_CLIENT`] after it ended its side.
+/// Waits until the client has reset its connection, or has ended its side [`WITHOUT_CLIENT`] ago.
 ///
-/// A closed socket looks like a half-closed one, whose program may still wait for an answer.
+/// The wait is needed since a closed socket cannot be told from one that only its writing side ended, with a program
+/// that still waits for an answer.
 async fn given_up(client: &TcpStream) {
     let ended = async {
         // The end of the peer's direction counts as this readiness, and bytes before it do not.
@@ -130,7 +131,7 @@ async fn given_up(client: &TcpStream) {
     }
 }
 
-/// Disables Nagle's algorithm, and makes the socket reset its connection if this process or task is killed.
+/// Disables Nagle's algorithm. Makes the kernel reset the connection if this process or task is killed.
 fn prepare(socket: &TcpStream) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "small messages may wait");
@@ -138,7 +139,7 @@ fn prepare(socket: &TcpStream) {
     reset_when_closed(socket, true);
 }
 
-/// Sets if closing the socket resets its connection (`SO_LINGER`, socket(7)); otherwise the close sends what is left.
+/// Chooses if closing resets the connection (`SO_LINGER`, socket(7)); otherwise the kernel still sends queued bytes.
 pub(super) fn reset_when_closed(socket: &TcpStream, resets: bool) {
     let linger = linger { l_onoff: resets.into(), l_linger: 0 };
     if let Err(error) = setsockopt(socket, sockopt::Linger, &linger) {

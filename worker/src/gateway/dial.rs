@@ -19,10 +19,10 @@ const RESOLVE: Duration = Duration::from_secs(10);
 const ONE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(20);
 
-/// Delay before the next address is tried in parallel (RFC 8305 §8).
+/// Time after which the next address is tried in parallel (RFC 8305 §8).
 const NEXT: Duration = Duration::from_millis(250);
 
-/// Network of placeholder addresses for names in a sandbox (RFC 2544). Unused on the internet.
+/// Network of the addresses that stand for names in a sandbox (RFC 2544). They are unused on the internet.
 const STAND_INS: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
 /// Looks up a host. Returns its addresses in the order in which they are to be tried.

@@ -1,11 +1,11 @@
 //! The gateway: connects, for one agent, to the hosts that the agent may reach by name.
 //!
-//! Its input is connections from the sandbox, each with a name and port. Policy, in this order:
+//! It gets connections from programs in the sandbox, each with the host's name and port. Policy, in this order:
 //!
 //! 1. The name and port have to be on the agent's list, unless the supervisor allows them ([`questions`]).
 //! 2. On ports 443 and 80 the first message has to name the same host; [`screen`] has the rules of all ports.
-//! 3. The machine's resolver gives the addresses; the kernel and the broker decide on each.
-//! 4. Bytes are carried unchanged until both directions have ended. Every other end resets both sides.
+//! 3. The machine's resolver returns the addresses; the sandbox (kernel and broker) decides which may be reached.
+//! 4. Bytes are carried unchanged until both directions have ended. Any other end resets both sides.
 //!
 //! Not checked: names inside TLS, where the certificate's owner reads them (a `Host` field of another site of the same
 //! front, the inner hello of Encrypted Client Hello behind a listed outer name); TLS that starts inside another
@@ -44,8 +44,8 @@ use questions::{Leave, Placed, Questions};
 
 const MAX_CONNECTIONS: usize = 512;
 
-/// Limit of open descriptors, enough for [`MAX_CONNECTIONS`]: two sockets each, two pipe ends for each direction that
-/// waits for its peer, and those of the resolver and of connection attempts.
+/// Limit of open descriptors for [`MAX_CONNECTIONS`]. Each connection needs two sockets, and two pipe ends for each
+/// direction in which the peer does not read; the resolver and connection attempts need more.
 const DESCRIPTORS: u64 = 8 * MAX_CONNECTIONS as u64;
 
 /// Maximum number of queued reports to the supervisor.
@@ -60,14 +60,14 @@ pub enum GatewayError {
     /// The supervisor sent an invalid order, or a report could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// Waiting for standard input failed.
+    /// Waiting for connections from the sandbox failed.
     #[error("cannot wait for connections: {0}")]
     Arrivals(#[source] io::Error),
     #[error("a task failed: {0}")]
     Task(#[from] JoinError),
 }
 
-/// Serves until the supervisor closes its end. Open connections are then reset, since their tasks are dropped.
+/// Serves connections until the supervisor closes its end of the channel. All open connections are then reset.
 pub async fn serve<R, W>(arrivals: OwnedFd, reader: R, writer: W) -> Result<(), GatewayError>
 where
     R: AsyncRead + Unpin,
@@ -94,7 +94,7 @@ where
     }
 }
 
-/// True if the peer closed the socket while bytes were in transit.
+/// True if the error means that the peer closed the socket while bytes were in transit.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
@@ -198,8 +198,8 @@ impl Gateway {
     }
 }
 
-/// Waits for space for a report and then for an arrival, so that no connection is accepted while the supervisor does
-/// not read. `None` at the end of the arrivals; never returns if `arrivals` is `None`.
+/// Waits for space in the queue of reports, and then for a connection. So no connection is accepted while the
+/// supervisor does not read. `None` at the end of the connections; never returns if `arrivals` is `None`.
 async fn next<'a>(
     arrivals: Option<&Arrivals>,
     reports: &'a mpsc::Sender<GatewayReport>,

@@ -1,4 +1,4 @@
-//! Bytes from a client, which are checked before they are sent to the host.
+//! Bytes from a client to a host. They are checked before they are sent.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const FIRST: Duration = Duration::from_secs(10);
 pub(super) struct Outbound {
     screen: Screen,
     held: Vec<u8>,
-    /// Number of bytes at the start of `held` that may be sent.
+    /// Number of bytes at the start of `held` that have passed the check and may be sent.
     admitted: usize,
 }
 
@@ -26,7 +26,7 @@ impl Outbound {
         Self { screen, held, admitted: 0 }
     }
 
-    /// True if the host's answer to the first request has to be checked.
+    /// True if the first request asks for an upgrade, so that the host's answer has to be checked.
     pub(super) const fn needs_answer(&self) -> bool {
         self.screen.needs_answer()
     }
@@ -52,7 +52,7 @@ impl Outbound {
     }
 
     /// Checks and sends the client's bytes until no more checks are needed or the client ends its side. Returns the
-    /// checker; if it is open, later bytes are sent unchecked.
+    /// state of the checks; if they are over, later bytes are sent unchecked.
     pub(super) async fn run(
         mut self,
         client: &TcpStream,
@@ -87,7 +87,7 @@ impl Outbound {
         }
     }
 
-    /// Reads more bytes; 0 at the end. The time limit of a first message starts after its first bytes.
+    /// Reads more bytes; 0 at their end. A first message's time limit starts when its first bytes have come.
     async fn read(&mut self, client: &TcpStream, deadline: &mut Option<Instant>) -> Result<usize, Break> {
         if self.held.is_empty() || !self.screen.is_timed() {
             return Ok(read(client, &mut self.held).await?);

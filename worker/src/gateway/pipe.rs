@@ -9,8 +9,7 @@ use nix::unistd::pipe2;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Capacity of a pipe in bytes, four times the default. The kernel may give less: a user's pipes share 64 MiB
-/// (pipe(7)).
+/// Capacity of a pipe in bytes. The kernel may grant less: all pipes of a user share 64 MiB (pipe(7)).
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 
@@ -47,14 +46,14 @@ impl Pipe {
         });
     }
 
-    /// Moves bytes from a socket to the pipe. Returns their number, 0 at the end of the stream.
+    /// Moves bytes from a socket to the pipe. Returns the number of bytes; 0 at the end of the socket's stream.
     pub(super) fn fill(&self, from: &TcpStream) -> io::Result<usize> {
         from.try_io(Interest::READABLE, || {
             Ok(splice(from, None, &self.writer, None, AT_ONCE, SpliceFFlags::SPLICE_F_NONBLOCK)?)
         })
     }
 
-    /// Moves up to `most` bytes of the pipe to a socket.
+    /// Moves up to `most` bytes from the pipe to a socket.
     pub(super) fn drain(&self, to: &TcpStream, most: usize) -> io::Result<usize> {
         to.try_io(Interest::WRITABLE, || {
             Ok(splice(&self.reader, None, to, None, most, SpliceFFlags::SPLICE_F_NONBLOCK)?)

@@ -1,5 +1,5 @@
-//! The proxy: a port at which programs name a host by CONNECT (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928), if they cannot
-//! use a placeholder address for each name.
+//! Proxy of the gateway, for programs that cannot use a placeholder address for each name. They name a host by CONNECT
+//! (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928).
 //!
 //! A positive reply means that the host is on the list of allowed hosts. Later the connection is judged like all
 //! others: its first message has to name the host, and if the host cannot be reached, the connection is reset. The user
@@ -21,10 +21,10 @@ use tokio::time::timeout;
 use super::connection::{Connection, reset_when_closed};
 use super::pump::{read, write};
 
-/// Time limit for a request.
+/// Time limit for reading a program's request to the proxy.
 const REQUEST: Duration = Duration::from_secs(10);
 
-/// Maximum size of a request in bytes.
+/// Maximum size in bytes of a program's request to the proxy.
 const MAX_REQUEST: usize = 8 << 10;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Proxied {
     pub(super) hosts: Hosts,
 }
 
-/// Parser and reply encoder of one proxy protocol, without input or output.
+/// Protocol of a proxy: parses requests and encodes replies, without sending or receiving.
 trait Protocol {
     fn read(&mut self, bytes: &[u8]) -> ProxyRequest;
 
@@ -44,11 +44,11 @@ trait Protocol {
 
 #[derive(Debug, PartialEq, Eq)]
 enum ProxyRequest {
-    /// The message is incomplete.
+    /// Incomplete request.
     Nothing,
-    /// A greeting of this length in bytes, and the reply to send.
+    /// Greeting, with its length in bytes, and the reply to send.
     Greeting(usize, Vec<u8>),
-    /// A request of this length in bytes, for a host and port.
+    /// Request for a connection, with its length in bytes, and the requested host and port.
     Request(usize, HostName, u16),
     Broken(Refusal),
 }
@@ -56,9 +56,9 @@ enum ProxyRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     NotListed,
-    /// The host is an address or an invalid name.
+    /// The requested host is an address or an invalid name.
     NoName,
-    /// The request is not for a connection.
+    /// The request is for something else than a connection.
     OtherRequest,
     SignsIn,
     Malformed,
@@ -89,7 +89,7 @@ impl Proxied {
     }
 }
 
-/// Reads and answers the request. True if the host is on the list. `bytes` keeps what follows the request.
+/// Reads and answers the request. True if the host is on the list; `bytes` then keeps what follows the request.
 async fn negotiate(
     client: &TcpStream,
     bytes: &mut Vec<u8>,

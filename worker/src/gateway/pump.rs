@@ -19,7 +19,7 @@ use super::screen::Answer;
 /// Maximum size of a read in bytes.
 const AT_ONCE: usize = 16 << 10;
 
-/// Interval of keepalive probes to a client that has ended its side.
+/// Interval of keepalive probes to a client that has ended its sending side.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Traffic {
     pub(super) received: u64,
 }
 
-/// Reason why a connection ended before both directions had ended.
+/// Reason why a connection ended before both directions had ended regularly.
 #[derive(Debug)]
 pub(super) enum Break {
     /// A peer reset the connection or became unreachable.
@@ -48,7 +48,7 @@ impl From<GatewayFailure> for Break {
     }
 }
 
-/// Copies bytes until both directions have ended, and passes on the end of each direction separately.
+/// Copies bytes until both directions have ended. The end of one direction is passed on at once, and the other goes on.
 pub(super) async fn pump(
     client: &TcpStream,
     host: &TcpStream,
@@ -117,8 +117,8 @@ async fn receive(
     end(client)
 }
 
-/// Turns on `SO_KEEPALIVE` (socket(7)). The client's kernel forgets a closed socket after a minute (`tcp_fin_timeout`,
-/// tcp(7)); the next probe then resets the connection.
+/// Turns on keepalive probes to the client (`SO_KEEPALIVE`, socket(7)). The client's kernel forgets a closed socket
+/// after a minute (`tcp_fin_timeout`, tcp(7)), and then answers the next probe with a reset.
 fn ask_whether_open(client: &TcpStream) {
     let seconds = u32::try_from(STILL_THERE.as_secs()).unwrap_or(u32::MAX);
     let asked = setsockopt(client, sockopt::TcpKeepIdle, &seconds)

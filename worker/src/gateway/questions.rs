@@ -1,6 +1,6 @@
-//! Requests to allow hosts that are not on the list: one for each name and port, shared by all its connections.
+//! Questions to the supervisor if an unlisted host may be reached, one for all connections to a name and port.
 //!
-//! An answer is valid until the supervisor withdraws the request. Without an answer in time, the answer is no.
+//! An answer is valid until the supervisor withdraws it. Without an answer in time, the host is denied.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ipc::rights::HostName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
-/// Time limit of a request. The supervisor's own limit of 20 seconds normally ends it first.
+/// Time limit for an answer. The supervisor's own limit of 20 seconds normally comes first.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 // Maximum number of requests and of waiting connections.
@@ -36,11 +36,11 @@ pub(super) struct Questions {
 struct Question {
     number: u64,
     until: Instant,
-    /// Answer to the request. Dropped when the request is withdrawn.
+    /// Sender of the answer to the waiting connections. It is dropped when the supervisor withdraws the answer.
     verdict: watch::Sender<Verdict>,
 }
 
-/// Permission to connect, given once the supervisor has allowed the request.
+/// Permission of a connection, which is given once the supervisor has allowed the host.
 #[derive(Debug)]
 pub(super) struct Leave {
     until: Instant,
@@ -48,11 +48,11 @@ pub(super) struct Leave {
     waiting: Option<OwnedSemaphorePermit>,
 }
 
-/// State of a connection to a host that is not on the list.
+/// Result of asking for a connection to a host that is not on the list.
 #[derive(Debug)]
 pub(super) enum Placed {
-    /// The connection waits for an answer, or is allowed already. The number is that of a new request to send; `None`
-    /// if an earlier one covers the connection.
+    /// The connection waits for an answer, or is already allowed. The number is the id of a new question to send;
+    /// `None` if an earlier question is about the same name and port.
     Waits(Leave, Option<u64>),
     Denied,
     TooMany,
@@ -88,7 +88,7 @@ impl Questions {
         Placed::Waits(leave, Some(self.last))
     }
 
-    /// Records an answer. An answer to a closed request is ignored.
+    /// Records an answer. Ignores an answer to a question that is no longer open.
     pub(super) fn answer(&mut self, number: u64, allowed: bool) {
         if let Some(question) = self.kept.values().find(|question| question.number == number)
             && question.verdict_now() == Verdict::Open

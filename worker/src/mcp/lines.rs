@@ -1,4 +1,4 @@
-//! Lines from a server, limited in length before they are parsed.
+//! Lines that an MCP server writes. Their length is limited before they are parsed.
 
 use ipc::mcp::MAX_LINE;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -11,7 +11,7 @@ pub(super) enum LineError {
     Io(#[from] std::io::Error),
 }
 
-/// Reader of lines of at most [`MAX_LINE`] bytes.
+/// Reader of a server's lines of at most [`MAX_LINE`] bytes.
 #[derive(Debug)]
 pub(super) struct ServerLines<R> {
     reader: BufReader<R>,
@@ -23,7 +23,7 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
     }
 
-    /// Returns the next line; `None` at the end of the stream. Drops a last line without an end. Cancel safe.
+    /// Returns the next line; `None` at the end of the stream. A last line without a line end is dropped. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         loop {
             let available = self.reader.fill_buf().await?;

@@ -5,10 +5,8 @@
 //! 1. A line of the server has at most [`ipc::mcp::MAX_LINE`] bytes, is UTF-8, and is one message of MCP. A few lines
 //!    of text may come before the first message; the second broken line afterwards ends the server.
 //! 2. An answer to no open request is dropped.
-//! 3. Every request has a deadline, which progress of the server extends up to a bound. A question to a person stops
-//!    the clock.
-//! 4. Definitions and results are within the bounds of [`ipc::mcp`]; otherwise the server, or the one request, has
-//!    failed.
+//! 3. Every request has a deadline, which progress extends up to a bound. While the user is asked, time stops.
+//! 4. Definitions and results are within the bounds of [`ipc::mcp`]; otherwise the server or the request has failed.
 //!
 //! Only the directory `client` uses the crate `rmcp`. Sampling, roots and logging are not offered.
 
@@ -38,21 +36,21 @@ use state::GuestState;
 /// Maximum number of queued reports to the supervisor.
 const REPORTS: usize = 64;
 
-/// Time limit for open requests to fail after the server has ended.
+/// Maximum time in which open requests have to fail after the server has ended.
 const LAST_REPORTS: Duration = Duration::from_secs(2);
 
-/// Maximum time that the guest runs after its last report.
+/// Maximum time that the guest goes on running after its last report.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub handshake: Duration,
     pub listing: Duration,
-    /// Maximum time after the request or the last progress report.
+    /// Maximum time without an answer since the request or the server's last progress report.
     pub request: Duration,
-    /// Maximum time for a request, whatever progress the server reports.
+    /// Maximum time for a request, even if the server reports progress.
     pub total: Duration,
-    /// Maximum time after the server's standard input was closed.
+    /// Time for which a server may go on after its standard input was closed; then it is killed.
     pub grace: Duration,
 }
 
@@ -72,7 +70,7 @@ impl Default for Patience {
 pub enum McpError {
     #[error("the supervisor closed the connection before its first message")]
     NoOrder,
-    /// The first order is not `Start`, or `Start` or the number of an open request came twice.
+    /// The first order is not `Start`, or a later one is, or an order has the number of an open request.
     #[error("an order that is not allowed now")]
     Order,
     #[error(transparent)]
@@ -106,7 +104,7 @@ where
     }
 }
 
-/// True for the errors of a socket whose peer closed it while bytes were in transit.
+/// True if the error means that the peer closed the socket while bytes were in transit.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
@@ -125,7 +123,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Starts the server and carries out orders. After the end of the server, [`gone`] reports it, and this never returns.
+/// Starts the server and carries out orders. Once the server has ended, [`gone`] reports that, and this never returns.
 async fn run<R: AsyncRead + Unpin>(
     orders: &mut AsyncIncoming<R, McpOrder>,
     command: &McpCommand,
@@ -195,7 +193,7 @@ fn take(
     Ok(())
 }
 
-/// Maximum time between the end of the server and of its standard output, in either order.
+/// Maximum time between the end of the server's process and that of its standard output, whichever comes first.
 const EITHER_END: Duration = Duration::from_millis(500);
 
 /// Speaks with the server until it ends or fails. Returns the reason.

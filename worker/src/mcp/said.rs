@@ -1,4 +1,4 @@
-//! Last bytes of a server's standard error.
+//! Last bytes of what an MCP server wrote to standard error.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub(super) struct Said(Arc<Mutex<VecDeque<u8>>>);
 
 impl Said {
-    /// Reads a stream to its end and keeps its last bytes.
+    /// Reads standard error to the end, and keeps the last bytes.
     pub(super) async fn listen(self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(read @ 1..) = stream.read(&mut buffer).await {

@@ -1,4 +1,4 @@
-//! A server's process, in a process group of its own. The process ends with the guest at the latest.
+//! Process of an MCP server, in a process group of its own. It ends at the latest when the guest process ends.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -15,10 +15,10 @@ use tokio::time::timeout;
 
 use super::said::Said;
 
-/// Time limit for the end of standard error after the server's end.
+/// Time limit for reading the rest of the server's standard error after the server has ended.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Time limit for a pending write to the server when its standard input is closed.
+/// Time limit for a write to the server that is not finished when the server's standard input has to be closed.
 const LAST_WRITE: Duration = Duration::from_millis(100);
 
 pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
@@ -29,7 +29,7 @@ pub(super) struct Streams {
     pub(super) output: ChildStdout,
 }
 
-/// Process of an MCP server. Dropping it kills this process; others that it started end with the guest.
+/// Process of an MCP server. Dropping the value kills this process; processes that it started end with the guest.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -69,7 +69,7 @@ impl Server {
         McpFailure::Ended { code, said: self.said.text() }
     }
 
-    /// Closes the server's standard input, waits for its end for `grace`, and then kills its process group.
+    /// Closes the server's standard input. If the server has not ended after `grace`, kills its process group.
     pub(super) async fn end(&mut self, grace: Duration) {
         if let Ok(mut input) = timeout(LAST_WRITE, self.input.lock()).await {
             *input = None;

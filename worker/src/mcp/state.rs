@@ -1,4 +1,4 @@
-//! Open requests and questions, and the order of the reports about them.
+//! Open requests to the server and its open questions to the user; also the queue of reports about them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ipc::mcp::{MAX_ROUNDS, McpAnswer, McpDescription, McpFailure, McpForm, McpReport, McpResult};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// State shared by the supervisor's orders and the server's messages.
+/// State of the guest, for the handlers of the supervisor's orders and of the server's messages.
 ///
-/// Reports about a request are queued under the lock on the open requests, so that none follows the request's `Done`.
+/// Reports about a request are queued under the lock on the open requests. So no report follows the request's `Done`.
 #[derive(Debug)]
 pub(super) struct GuestState {
     reports: mpsc::Sender<McpReport>,
@@ -20,7 +20,7 @@ pub(super) struct GuestState {
 struct Inner {
     open: BTreeMap<u64, Open>,
     questions: BTreeMap<u64, Asked>,
-    /// Number of the last question.
+    /// Id of the last question to the user.
     last: u64,
     is_serving: bool,
     tools_changed: bool,
@@ -41,14 +41,14 @@ struct Asked {
     answer: oneshot::Sender<McpAnswer>,
 }
 
-/// Receiving ends of an open request's cancellation and progress, for the task that serves it.
+/// Ends of channels from which the task of an open request receives cancellation and progress.
 #[derive(Debug)]
 pub(super) struct OpenedRequest {
     pub(super) cancelled: Arc<Notify>,
     pub(super) progress: mpsc::Receiver<String>,
 }
 
-/// Reason for not asking the user a question.
+/// Reason why the user is not asked a server's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotAsked {
     #[error("no request is open")]
@@ -66,7 +66,7 @@ impl GuestState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a report. Drops it if the supervisor has closed its end.
+    /// Queues a report to the supervisor. Drops it if the supervisor has closed its end.
     pub(super) async fn report(&self, report: McpReport) {
         let _ = self.reports.send(report).await;
     }
@@ -125,7 +125,7 @@ impl GuestState {
         self.lock().questions.values().any(|asked| asked.request == request)
     }
 
-    /// Asks the user, and waits for the answer. Without a number, the question belongs to the newest request.
+    /// Asks the user, and waits for the answer. If `request` is `None`, the question belongs to the newest request.
     pub(super) async fn ask(
         &self,
         request: Option<u64>,
@@ -175,7 +175,7 @@ impl GuestState {
         }
     }
 
-    /// Reports once that the tools have changed, which takes effect at the next start.
+    /// Reports that the server's tools have changed, only the first time. The change takes effect at the next start.
     pub(super) async fn tools_changed(&self) {
         let is_news = {
             let mut inner = self.lock();

@@ -1,4 +1,4 @@
-//! Repeats accesses that a command reported as denied, without changing a file, to learn the kernel's answer.
+//! Repetition of accesses that a command reported as denied, to learn the kernel's answer. No file is changed.
 //!
 //! A command never has more access than its worker, so the worker's answer holds for the command. Accesses that the
 //! agent's rights allow are not repeated: other processes may watch the file.
@@ -17,14 +17,14 @@ use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::Pid;
 
-/// Access that is tried.
+/// Kind of access that is repeated.
 #[derive(Clone, Copy)]
 enum Act {
     Read,
     Write,
 }
 
-/// Returns the error number of each access, 0 if it succeeded; `None` for those not repeated.
+/// Repeats accesses to a path. Returns the error number of each; 0 on success, `None` if it was not repeated.
 pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let path = place.path.as_path();
     // `/proc/self` means the command there, and the worker here.
@@ -52,8 +52,8 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// Repeats an access to a process's directory in /proc, or to a file in it. For the directory the command tried a
-/// signal, so this sends signal 0 (kill(2)), which has no effect. A file is opened for reading.
+/// Repeats an access to a process's directory in /proc, or to a file in it. A command that reports the directory itself
+/// tried to send a signal, so signal 0 is sent, which has no effect (kill(2)). A file is opened for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
         return Asked::default();
@@ -116,7 +116,7 @@ fn kind(found: &OwnedFd) -> Option<SFlag> {
     [SFlag::S_IFREG, SFlag::S_IFDIR].contains(&kind).then_some(kind)
 }
 
-/// Returns the path in /proc of an open file, which never leads to another file of the same name.
+/// Returns a path in /proc that leads to this open file, even if another file has its name now.
 fn own_name(found: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }

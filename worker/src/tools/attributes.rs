@@ -1,4 +1,4 @@
-//! Metadata of a file besides content and permission bits. A new file may replace an old one only if these are equal.
+//! Metadata of a file apart from content and permission bits. A new file replaces an old one only if they are equal.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr};
@@ -13,7 +13,7 @@ use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
-/// Maximum size in bytes of an extended attribute, and of the list of their names (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
+/// Maximum size in bytes of an extended attribute, and of the list of all names (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
 const MOST: usize = 1 << 16;
 /// Extended attribute of a file's access control list (acl(5)).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
@@ -56,7 +56,7 @@ impl Attributes {
         self.extended.contains_key(ACCESS_LIST)
     }
 
-    /// Sentences about attributes that overwriting in place changed: `self` is before, `now` after.
+    /// Returns a sentence for each attribute that overwriting a file in place has changed, from `self` to `now`.
     pub fn told_after_write(&self, now: &Self) -> Vec<String> {
         let mut told = Vec::new();
         if now.names > 1 {

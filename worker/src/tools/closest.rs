@@ -1,12 +1,12 @@
 // Maximum number of compared lines, and of characters in each.
 const COMPARED: usize = 50_000;
 const LINE_CHARS: usize = 300;
-/// Least similarity of a line that is shown, from 0.0 to 1.0.
+/// Minimum similarity, from 0.0 to 1.0, of a line that is shown as similar to the wanted one.
 const SIMILAR: f64 = 0.5;
-/// Maximum number of lines that are shown.
+/// Maximum number of lines that a hint shows.
 const SHOWN: usize = 12;
 
-/// Returns one or two sentences: the lines that differ only in white space, else the most similar lines, else a remedy.
+/// Returns a hint on a missing text: the lines that differ only in white space, else similar ones, else a remedy.
 pub fn hint(text: &str, wanted: &str) -> String {
     let lines: Vec<&str> = text.lines().take(COMPARED).collect();
     if let Some(first) = same_but_space(&lines, wanted) {
@@ -25,7 +25,7 @@ pub fn hint(text: &str, wanted: &str) -> String {
     }
 }
 
-/// Returns the index of the first line from which on the wanted lines match except for white space.
+/// Returns the index at which the wanted lines begin if white space is ignored; `None` if they do not occur.
 fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.trim().lines().map(words).collect();

@@ -1,4 +1,4 @@
-//! Follows a running command until it and all of its descendants have ended.
+//! Wait for a running command until all its processes have ended. Meanwhile its output is read.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::head_tail::HeadTail;
 use super::save::Saving;
 use crate::open_call::{OpenCall, Slot};
 
-/// Maximum size of a read and of a sent piece in bytes: the capacity of a pipe (pipe(7)).
+/// Maximum number of bytes that are read or sent at once: the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
-/// First size of the read buffer in bytes. Most commands print little, and each page of the buffer costs a page fault.
+/// Initial size of the read buffer in bytes. Most output is short, and each page of the buffer costs a page fault.
 const FIRST: usize = 4 << 10;
 /// Time during which output is collected before it is sent.
 const GATHER: Duration = Duration::from_millis(10);
-/// Maximum number of bytes that are sent while a command runs. The end of the output is in the result in any case.
+/// Maximum number of bytes that are sent while a command runs. The result has the end of the output in any case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows, but is not streamed; if the command ends by itself, its result has the end of the output]\n";
@@ -51,8 +51,8 @@ impl KeptOutput {
     }
 }
 
-/// Sends output if `stream`, and kills the command at the deadline or on cancellation. Returns after all of the
-/// command's processes have ended.
+/// Reads a command's output until all its processes have ended; sends it meanwhile if `stream`. Kills the command at
+/// the deadline or on cancellation.
 pub async fn follow(
     running: Running,
     deadline: Instant,
@@ -118,7 +118,7 @@ struct Output<'a> {
     block: Vec<u8>,
     /// Number of bytes that may still be sent while the command runs.
     room: usize,
-    /// Time at which the pending bytes are sent.
+    /// Time at which the collected bytes are sent.
     due: Instant,
     is_due: bool,
     ended: bool,
@@ -138,7 +138,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// True if more output is to be read. Until then a command that fills the pipe blocks.
+    /// True if more output is to be read. While this is false, a command that fills the pipe blocks.
     fn wants_more(&self) -> bool {
         !self.ended && self.pending.len() < PIECE
     }
@@ -147,7 +147,7 @@ impl<'a> Output<'a> {
         !self.pending.is_empty() && !self.is_due
     }
 
-    /// Reads a piece of output. True if there were any bytes. An error counts as the end of the output.
+    /// Reads some output; true if there was any. An error counts as the end of the output.
     fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
         match read(&mut self.block) {
             Ok(read) if read > 0 => {
@@ -182,7 +182,7 @@ impl<'a> Output<'a> {
         self.is_due |= self.pending.len() >= PIECE;
     }
 
-    /// Sends the next piece of the pending output. Without a slot, all of it is dropped, and the command continues.
+    /// Sends the next piece of the collected output. Without a slot, drops all of it; the command continues.
     fn send(&mut self, slot: Option<Slot<'_>>) {
         let piece: Vec<_> = self.pending.drain(..self.pending.len().min(PIECE)).collect();
         self.is_due = !self.pending.is_empty();

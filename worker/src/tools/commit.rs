@@ -1,9 +1,9 @@
-//! Writes an approved change to files, if they are still those that the change was computed from.
+//! Writes an approved change to files, provided that they still are as they were when the change was computed.
 //!
 //! The new content goes to a temporary file, which is renamed over the old one. The old file is overwritten in place in
 //! three cases: the temporary file would have other metadata ([`Attributes`]), the old file is a mount point, or the
-//! agent may write the file but not its directory. Symbolic links are never followed. Nothing is synced: a power cut
-//! may undo the change.
+//! agent may write the file but not its directory. Symbolic links are never followed. Nothing is synced to the disk
+//! (fsync), so a power failure may undo the change.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -31,7 +31,7 @@ use super::difference::difference;
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
 
-/// Writes a change. Compares and prepares all files before the first one changes.
+/// Writes a change. Checks all files and prepares their new content before it changes the first one.
 pub fn commit(patch: &Patch) -> Result<Written> {
     let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
     let files = staged.into_iter().map(Staged::finish).collect::<Result<Vec<_>>>()?;
@@ -44,7 +44,7 @@ struct Staged<'a> {
     new: New,
 }
 
-/// Last step of the change of one file.
+/// Prepared last step of the change of one file.
 enum New {
     Rename(Temporary),
     InPlace(InPlace),
@@ -117,7 +117,7 @@ fn name(effect: &FileEffect) -> Result<&OsStr> {
     path.file_name().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
 }
 
-/// Fails if type, mode or content is not that from which the change was computed.
+/// Fails if the file's type, mode or content is no longer that from which the change was computed.
 fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
     let path = effect.path.as_path();
     if is(effect.old.as_ref(), LINK) {
@@ -196,7 +196,7 @@ impl InPlace {
         Ok(Self { file, before })
     }
 
-    /// Overwrites the file. Returns notes about lost metadata for the model.
+    /// Overwrites the file. Returns sentences for the model about lost metadata.
     fn overwrite(mut self, effect: &FileEffect) -> std::result::Result<Vec<String>, Errno> {
         let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         overwrite(&mut self.file, old, new_bytes(effect)).map_err(|error| errno_of(&error))?;
@@ -225,9 +225,8 @@ fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
 
 /// Sets a file's mode.
 ///
-/// In some sandboxes the supervisor's broker makes this call, and answers `EPERM` while this process is not dumpable.
-/// So the process is dumpable during the second attempt. Commands still cannot read its memory: their own sandbox
-/// prevents that.
+/// In some sandboxes the broker performs this call, and fails with `EPERM` for a process that is not dumpable. So this
+/// process is made dumpable for a second attempt. Even then, commands cannot read its memory, by their own sandboxes.
 fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     static SEEN: Mutex<()> = Mutex::new(());
     match fchmod(file, mode) {
@@ -254,7 +253,8 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file to replace `old`. `None` if its metadata other than the mode would differ from the old file's.
+    /// Creates a temporary file with the new content. `None` if it would not have the metadata of `old` (mode
+    /// excepted).
     fn new(
         directory: &OwnedFd,
         state: &FileState,
@@ -287,7 +287,7 @@ impl Temporary {
         Ok(Some(temporary))
     }
 
-    /// Renames the file to `name`. Without `replace`, fails with `EEXIST` if `name` exists.
+    /// Renames the temporary file to `name`. Without `replace`, fails with `EEXIST` if `name` exists.
     fn rename(mut self, replace: bool, name: &OsStr) -> std::result::Result<(), Errno> {
         let (directory, from) = (&self.directory, self.name.as_str());
         if replace {

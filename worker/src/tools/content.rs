@@ -1,4 +1,4 @@
-//! Metadata and content of the files of a snapshot, read below the project without following a link.
+//! Files of a snapshot: their metadata and content, read below the project without following a link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::open_call::OpenCall;
 /// Maximum size of a file whose content is sent: 32 MiB.
 const MAX_CONTENT: u64 = 32 << 20;
 
-/// Reader of the files below a directory. Keeps the last directory open: sorted paths often share it.
+/// Reader of files below a directory. It keeps the last file's directory open: sorted paths often share it.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -32,14 +32,14 @@ pub struct Tree {
     pending: Pending,
 }
 
-/// Entries that wait to be sent together: one message per file would take longer than reading the files.
+/// Entries that are sent together later: one message per file would take longer than reading the files.
 #[derive(Debug, Default)]
 struct Pending {
     entries: Vec<SnapshotEntry>,
     names: usize,
 }
 
-/// Size in bytes of paths and link targets at which waiting entries are sent.
+/// Total size in bytes of paths and link targets at which collected entries are sent.
 const NAMES: usize = 64 << 10;
 
 impl Tree {
@@ -50,10 +50,9 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. False if there is no such file
-    /// or link.
+    /// Sends the entry of a path (perhaps at [`Tree::flush`]), and the content. False if it is no file or link.
     ///
-    /// The inner error means that the file could not be read; the outer one ends the snapshot.
+    /// The inner error means that this file could not be read; the outer error ends the snapshot.
     pub fn send(
         &mut self,
         path: &WirePath,

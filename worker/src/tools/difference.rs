@@ -29,7 +29,7 @@ fn is_no_text(bytes: &[u8]) -> bool {
     is_binary(bytes.get(..SNIFF).unwrap_or(bytes))
 }
 
-/// Returns the name of the text's line ends; `None` if they are mixed or absent.
+/// Returns the name of the line ends in a text; `None` if they are mixed or there are none.
 fn line_end(form: Form, bytes: &[u8]) -> Option<&'static str> {
     let text = form.decode(bytes);
     let all = text.matches('\n').count();

@@ -1,4 +1,4 @@
-//! Variables of a command: the worker's own, filtered by `sandbox-exec`, and those of the call.
+//! Environment variables of a command: the worker's own, filtered by `sandbox-exec`, and those that the call sets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::path::Path;
 use ipc::confinement::Tier;
 use ipc::effect::Exec;
 
-/// Variable with options for every Java virtual machine, which prints a message if the variable is set.
+/// Variable with options for each Java virtual machine. A Java program prints a message if the variable is set.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// Returns the variables of a command. `temp` is the command's own temporary directory, if it has one.
@@ -27,8 +27,9 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
     variables.into_iter().collect()
 }
 
-/// Returns options that make Java use `temp`. Without them Java uses `/tmp`, which the floor tier does not permit.
-/// `None` if the user has set a directory, or if white space or quotes in the path would split the option.
+/// Returns options with which Java puts temporary files into `temp`. Without them Java uses `/tmp`, which the floor
+/// tier does not permit. `None` if `said`, the user's value, names a directory, or if the path has white space or
+/// quotes.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

@@ -33,12 +33,12 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// `path` is the name to show. The search stops when the call is cancelled.
+    /// Creates a receiver. `path` is the name to show. The search stops when the call of `open` is cancelled.
     pub fn new(path: &'a Path, open: &'a OpenCall) -> Self {
         Self { path, open, found: Found::default(), binary: false }
     }
 
-    /// Returns the matches; `None` if there are none, and for a binary file.
+    /// Returns the file's matches; `None` if there are none or the file is binary.
     pub fn finish(self) -> Option<Found> {
         (self.found.matches > 0 && !self.binary).then_some(self.found)
     }
@@ -91,7 +91,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns the lines to send at once, up to the limits of a result; `None` if there are none.
+    /// Returns the lines of a file to send at once, up to a result's limits; `None` if there are none.
     pub fn stream(&mut self, found: &Found) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         for line in &found.lines {
@@ -105,7 +105,7 @@ impl Kept {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Adds a file's matches. Drops the files that sort last while there are too many lines.
+    /// Adds a file's matches. While there are too many lines, drops the file whose path sorts last.
     pub fn add(&mut self, path: PathBuf, found: Found) {
         self.matches += found.matches;
         self.matched_files += 1;

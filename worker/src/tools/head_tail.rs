@@ -1,8 +1,8 @@
-//! Beginning and end of a long output, and the number of omitted bytes between them.
+//! Beginning and end of a long output, and the number of bytes that are omitted between them.
 
 use std::collections::VecDeque;
 
-/// Fraction of each half, one part in this number, that may be omitted to cut between two lines.
+/// Divisor: this fraction of the beginning and of the end may be given up so that the cut is between two lines.
 const GIVEN_UP: usize = 4;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Ends {
 }
 
 impl HeadTail {
-    /// `limit` is the number of bytes to keep, half of them at each end.
+    /// Creates an empty output of which up to `limit` bytes are kept, half of them at each end.
     pub fn new(limit: usize) -> Self {
         Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
@@ -43,7 +43,7 @@ impl HeadTail {
         (self.omitted == 0).then(|| self.head.into_iter().chain(self.tail).collect())
     }
 
-    /// Returns the kept text, cut between lines if a line end is near, otherwise between characters.
+    /// Returns the kept text. It is cut between two lines if a line end is near, else between two characters.
     pub fn finish(self) -> Ends {
         let (head, mut tail) = (self.head, self.tail);
         let tail = &*tail.make_contiguous();
@@ -75,7 +75,7 @@ fn start_of_tail(tail: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes without an incomplete last character.
+/// Returns the number of bytes without an incomplete character at the end.
 pub fn whole_characters(bytes: &[u8]) -> usize {
     let continued = bytes.iter().rev().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let Some(lead) = bytes.len().checked_sub(continued + 1) else {

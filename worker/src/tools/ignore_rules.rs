@@ -1,7 +1,7 @@
-//! Check of files with ignore rules before the directory walker opens them.
+//! Check of files with ignore rules, such as `.gitignore`, before the directory walker opens them.
 //!
-//! The walker opens any file with the name of one. A fifo would block it for ever, and a link to `/dev/zero` would fill
-//! the memory. A walk that meets such a file fails, since ignored files cannot be told from others.
+//! The walker opens any file with such a name. A fifo would block the walker for ever, and a link to `/dev/zero` would
+//! fill the memory. A walk that meets such an unsafe file fails, since it cannot know which files are ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ const LARGEST: u64 = 1 << 20;
 /// Maximum size of a git index that git may read: 256 MiB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
-/// First unsafe file of ignore rules in a walk. Clones share their value.
+/// First unsafe file with ignore rules that a walk has met. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub struct Traps(Arc<Mutex<Option<PathBuf>>>);
 
 impl Traps {
-    /// Fails if the root or a directory above it has unsafe rules.
+    /// Fails if the root or a directory above it has an unsafe file with ignore rules.
     pub fn new(root: &Path) -> Result<Self> {
         match root.ancestors().find_map(trap_in) {
             Some(path) => Err(refused(&path)),
@@ -31,7 +31,7 @@ impl Traps {
         }
     }
 
-    /// False for a directory with unsafe rules. The walker asks before it reads the rules.
+    /// False for a directory that has an unsafe file with ignore rules. The walker asks before it reads that file.
     pub fn passes(&self, entry: &DirEntry) -> bool {
         if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
             return true;
@@ -44,7 +44,7 @@ impl Traps {
         passes
     }
 
-    /// Fails if the walk has met unsafe rules.
+    /// Fails if the walk has met an unsafe file with ignore rules.
     pub fn finish(&self) -> Result<()> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(path) => Err(refused(path)),
@@ -53,14 +53,14 @@ impl Traps {
     }
 }
 
-/// Returns the unsafe file of ignore rules in a directory or its `.git`; `None` if all are safe.
+/// Returns the unsafe file with ignore rules in a directory or in its `.git`; `None` if there is none.
 fn trap_in(directory: &Path) -> Option<PathBuf> {
     let rules = [".gitignore", ".ignore"].map(|name| directory.join(name));
     let trap = rules.into_iter().find(|path| !is_readable(path, LARGEST));
     trap.or_else(|| trap_of_git(&directory.join(".git")))
 }
 
-/// Returns the unsafe file of a `.git`, which is a directory or a file that names one (gitrepository-layout(5)).
+/// Returns the unsafe file with ignore rules in a `.git`, a directory or a file (gitrepository-layout(5)).
 fn trap_of_git(git: &Path) -> Option<PathBuf> {
     let exclude = |git: &Path| Some(git.join("info/exclude")).filter(|path| !is_readable(path, LARGEST));
     let Ok(metadata) = git.metadata() else { return None };
@@ -78,7 +78,7 @@ fn trap_of_git(git: &Path) -> Option<PathBuf> {
     exclude(&place.join(first_line(&common)?))
 }
 
-/// Returns the file of the project's repository on which git would block or never finish; `None` if there is none.
+/// Returns a file of the project's repository that would block git or keep it busy for ever; `None` if there is none.
 pub fn trap_of_index(project: &Path) -> Option<PathBuf> {
     let git = project.ancestors().map(|ancestor| ancestor.join(".git")).find(|git| git.exists())?;
     let files = ["index", "config", "HEAD"].map(|name| git.join(name));

@@ -1,4 +1,4 @@
-//! Removal of temporary files that a killed worker could not rename.
+//! Removal of temporary files that a worker could not rename, since it was killed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,7 @@ use super::place::{Missing, open_directory, resolve};
 /// Maximum number of entries of a directory that are checked.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Removes the temporary files in the named places. Ignores errors.
+/// Removes the temporary files in the given directories. Ignores errors.
 pub fn remove(leftovers: &Leftovers) {
     let mut directories = Vec::new();
     for place in &leftovers.places {
@@ -46,7 +46,7 @@ fn remove_in(directory: &Path, before_ns: i64) -> io::Result<()> {
     Ok(())
 }
 
-/// True for the name of a temporary file of [`super::commit`].
+/// True for a name that [`super::commit`] gives to temporary files.
 fn is_temporary(name: &[u8]) -> bool {
     let digits = name.strip_prefix(PREFIX.as_bytes()).and_then(|name| name.strip_suffix(SUFFIX.as_bytes()));
     digits.is_some_and(|digits| {
@@ -54,7 +54,7 @@ fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
-/// True for a file or link that was last changed before `before_ns`. A newer one may belong to another process.
+/// True for a file or link whose last change was before `before_ns`. A newer one may be in use by another process.
 fn is_old(directory: &OwnedFd, name: &OsStr, before_ns: i64) -> Result<bool, Errno> {
     let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let changed_ns = status.st_ctime.saturating_mul(1_000_000_000).saturating_add(status.st_ctime_nsec);

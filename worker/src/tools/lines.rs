@@ -13,7 +13,7 @@ pub struct FileLines {
     first: u64,
     last: u64,
     text: String,
-    /// Number of lines so far, with the unfinished one.
+    /// Number of lines so far, including the unfinished last one.
     line: u64,
     open: bool,
     chars: usize,
@@ -52,7 +52,7 @@ impl FileLines {
         self.line
     }
 
-    /// Returns the selected lines. `ended` is true if the whole text was pushed.
+    /// Returns the selected lines. `ended` is true if the whole text has been pushed.
     pub fn finish(self, ended: bool, encoding: &str) -> FileText {
         let mut notes = Vec::new();
         if !self.cut.is_empty() {

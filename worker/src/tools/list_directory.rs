@@ -14,11 +14,11 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 use crate::open_call::OpenCall;
 
-/// Maximum number of listed entries.
+/// Maximum number of entries in a result.
 const ENTRIES: usize = 2_000;
-/// Maximum size of the listed paths together: 512 KiB.
+/// Maximum total size of the paths in a result: 512 KiB.
 const PATH_BYTES: usize = 512 << 10;
-/// Maximum number of omitted entries that are counted.
+/// Maximum number of entries beyond the result that are counted.
 const COUNTED: u64 = 100_000;
 
 /// Lists a directory: hidden files too, but neither ignored files nor the content of `.git`.
@@ -52,7 +52,7 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
     Ok(listing)
 }
 
-/// Fails with the kernel's error if a directory cannot be read; a walk would silently skip it.
+/// Fails with the kernel's error if a directory cannot be read. A directory walk would skip the directory silently.
 pub fn readable_directory(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(path);
     match opened {

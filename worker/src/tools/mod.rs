@@ -44,7 +44,7 @@ use crate::open_call::OpenCall;
 #[derive(Debug)]
 pub enum Job {
     Work(Work),
-    /// A change that a person or a rule approved.
+    /// Change that the user or a rule has approved.
     Commit(Effect),
 }
 
@@ -62,8 +62,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Denies this process the execution of programs if the rights do. Must be called before a second thread exists:
-    /// seccomp(2) filters are per thread.
+    /// Creates the tools. If the rights deny commands, makes the kernel deny program execution to this process. Must be
+    /// called before a second thread exists, since seccomp(2) filters are per thread.
     pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;
@@ -71,7 +71,7 @@ impl Tools {
         Ok(Self { assignment, commands: Commands::default() })
     }
 
-    /// Reads a small file on the calling thread, without a new one. `None` for another call or a large file.
+    /// Reads a small file on the calling thread, which saves a thread. `None` for another call or a large file.
     pub fn at_once(&self, job: &Job) -> Option<CallOutcome> {
         let Job::Work(Work::Run(ToolCall::ReadFile(call))) = job else {
             return None;
@@ -187,7 +187,7 @@ fn too_large(error: EffectError) -> Stop {
     )
 }
 
-/// Computes and writes a change. A change that has started cannot be cancelled.
+/// Computes a change and writes it. Once started, this cannot be cancelled.
 async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Result<ToolOutput> {
     blocking(move || commit::commit(&patch()?)).await.map(ToolOutput::Written)
 }

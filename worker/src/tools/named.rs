@@ -1,4 +1,4 @@
-//! Paths and processes in a command's error messages: file permissions, and the kernel's answer to the same access.
+//! Paths and processes in a command's error messages, with file permissions and the kernel's answer to the same access.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use super::again::ask;
 use super::head_tail::Ends;
 use crate::assignment::Assignment;
 
-/// Time limit for looking at the paths, since a file system may never answer. After it, no paths are reported.
+/// Time limit for checks of the paths, since a file system may never answer. If it is exceeded, no paths are reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum number of paths whose access is repeated.
+/// Maximum number of paths to which an access is repeated.
 const MOST_TRIED: usize = 8;
 
 /// Returns the paths and processes that a command's output reports as denied. Ignores the exit status: `touch /etc/x;
@@ -45,12 +45,12 @@ pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<Name
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
-/// Returns the names in an output: processes, then paths.
+/// Returns the names of processes and then of paths in the two parts of an output.
 fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// Returns the directory of relative paths in a command's messages; `None` if the command changes it unpredictably.
+/// Returns the directory to which relative paths in a command's messages refer; `None` if the command may change it.
 fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     start(&text, exec.cwd.as_path())
@@ -69,8 +69,8 @@ fn permits(path: &Path) -> Permits {
     }
 }
 
-/// True if file permissions allow removing a path: its directory is writable, and if the directory is sticky, the user
-/// owns the file or the directory (inode(7)).
+/// True if file permissions let this user remove a path. The path's directory must be writable; if it is sticky, the
+/// user must own the file or the directory (inode(7)).
 fn may_remove(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;

@@ -17,7 +17,7 @@ use super::replace::replace;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// Maximum size of a file in bytes. A change contains the old and the new content.
+/// Maximum size in bytes of a file that is changed: a change contains the old and the new content.
 const MAX_FILE: u64 = 30 << 20;
 
 pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
@@ -42,7 +42,7 @@ fn one(file: FileEffect) -> Patch {
     Patch { files: vec![file] }
 }
 
-/// Returns the content and mode of a file; `None` if it does not exist.
+/// Returns a file's content and mode; `None` if the file does not exist.
 fn state(path: &Path) -> Result<Option<FileState>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

@@ -1,4 +1,4 @@
-//! Resolution of the path of a changed file, and opening of its directory without following a link.
+//! Resolution of the path of a file to change, and opening of the file's directory without following a link.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::fault::{Result, failed, refused, refused_io};
 /// Maximum number of links in one path, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// Resolves all links of a path whose last components may not exist, so that an edit never replaces a link.
+/// Resolves all links of a path, so that an edit never replaces a link. The path's last components may be missing.
 ///
 /// Fails for a loop of links, and for `..` after a missing directory.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
@@ -49,7 +49,7 @@ fn canonical(directory: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, directory, Errno::ENOENT))
 }
 
-/// Returns the last component of a missing directory. Fails for `..`, which has no meaning there.
+/// Returns the last component of the path of a missing directory. Fails for `..`, which has no meaning there.
 fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     match ancestor.components().next_back() {
         Some(Component::Normal(name)) if ancestor.symlink_metadata().is_err() => Ok(name.to_owned()),
@@ -69,8 +69,8 @@ pub enum Missing {
     Make,
 }
 
-/// Opens a directory component by component. Fails if one was replaced by a link meanwhile. (The sandbox of uid 0
-/// denies openat2(2), which could do this at once.)
+/// Opens a directory component by component. Fails if a component has become a link meanwhile. (openat2(2) could do
+/// this in one call, but the sandbox denies it to uid 0.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;

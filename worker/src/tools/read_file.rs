@@ -34,7 +34,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a file without blocking. Fails unless the file is regular and, if the call says so, inside the project.
+    /// Opens a regular file without blocking. Fails outside the project if the call demands that.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -50,12 +50,12 @@ impl Opened {
         Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
 
-    /// True if the file may be read at once. False for files of /proc, whose size shows as 0.
+    /// True if the message loop may read the file itself. False for files in /proc, whose size reads as 0.
     pub fn is_small(&self) -> bool {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads lines or a picture. Calls `check` between blocks; its error ends the read. Fails for a binary file.
+    /// Reads lines or a picture. Calls `check` between blocks, whose error ends the read. Fails for a binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let (first, limit) = range(call)?;
         let mut block = vec![0; self.block()];
@@ -95,7 +95,7 @@ impl Opened {
         Ok(text.finish(form, ended))
     }
 
-    /// Reads a picture. `bytes` is its beginning.
+    /// Reads a picture, whose first bytes are `bytes`.
     fn picture(
         mut self,
         mut bytes: Vec<u8>,
@@ -129,7 +129,7 @@ impl Opened {
         usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
-    /// Fills a block. Returns the number of bytes, and true at the end of the file.
+    /// Fills a block. Returns the number of bytes that were read, and true at the end of the file.
     fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
         let mut filled = 0;
         while filled < block.len() {
@@ -189,7 +189,7 @@ impl Text {
     }
 }
 
-/// Returns a path in /proc that leads to an open file, even if the file was renamed meanwhile.
+/// Returns a path in /proc that leads to an open file, even if the file has been renamed meanwhile.
 fn opened_place(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

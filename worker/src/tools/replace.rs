@@ -9,7 +9,7 @@ use super::closest;
 use super::text::Form;
 use crate::fault::{Result, failed};
 
-/// Maximum number of line numbers in the error about a text that occurs more than once.
+/// Maximum number of line numbers in the error message about a text that occurs more than once.
 const TOLD: usize = 10;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl OneEdit<'_> {
     }
 }
 
-/// Returns the positions of `needle`, without overlaps. In UTF-16, matches start only at whole code units.
+/// Returns the positions of `needle`, which do not overlap. In UTF-16, a match starts only at a whole code unit.
 fn occurrences(bytes: &[u8], needle: &[u8], form: Form) -> Vec<usize> {
     let finder = memmem::Finder::new(needle);
     let (mut found, mut from) = (Vec::new(), form.mark);

@@ -22,13 +22,13 @@ use crate::fault::errno_of;
 
 /// Name of the directory of saved outputs, inside the agent's temporary directory.
 pub const DIRECTORY: &str = "bailiwick-output";
-/// Length in bytes from which output is saved. Shorter output is in the result.
+/// Length in bytes from which on output is saved. A result shows shorter output in full.
 pub const LONG: usize = 16 << 10;
 /// Maximum size of one output: 64 MiB.
 const MAX_FILE: u64 = 64 << 20;
 /// Maximum size of all saved outputs of an agent together: 256 MiB.
 const MAX_ALL: u64 = 256 << 20;
-/// Unit of `st_blocks` in bytes (stat(2)).
+/// Size in bytes of the unit of `st_blocks` (stat(2)).
 const BLOCK: u64 = 512;
 
 #[derive(Debug)]
@@ -40,13 +40,13 @@ pub struct Saving {
 
 #[derive(Debug)]
 enum State {
-    /// Output so far, and its size limit in memory.
+    /// Output so far, and the size in bytes beyond which it goes to a file.
     Short {
         bytes: Vec<u8>,
         most: usize,
     },
     Open(OpenFile),
-    /// No file could be created.
+    /// State after a failure: no file could be created.
     None,
 }
 
@@ -62,13 +62,13 @@ struct OpenFile {
 }
 
 impl Saving {
-    /// `kept` is the number of bytes that the result can show. Longer output goes to a file.
+    /// Creates an empty output. `kept` is the number of bytes that the result can show; longer output goes to a file.
     pub fn new(temp: &Path, call: CallId, kept: usize) -> Self {
         let state = State::Short { bytes: Vec::new(), most: kept.min(LONG) };
         Self { temp: temp.to_owned(), call, state }
     }
 
-    /// Adds output. On a write error the file keeps the earlier bytes.
+    /// Adds output. After a write error the file keeps its earlier bytes.
     pub fn push(&mut self, new: &[u8]) {
         match &mut self.state {
             State::Short { bytes, most } if bytes.len() + new.len() <= *most => bytes.extend_from_slice(new),
@@ -144,7 +144,7 @@ impl OpenFile {
         }
     }
 
-    /// Writes bytes, and counts those that were written before an error.
+    /// Writes bytes. After an error, the bytes that were written before are still counted.
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -173,7 +173,7 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Returns the disk space of saved outputs in bytes. An agent that swaps the directory falsifies only its own limit.
+/// Returns the disk space of all saved outputs in bytes. An agent that replaces the directory only falsifies its own.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

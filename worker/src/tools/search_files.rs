@@ -23,7 +23,7 @@ use crate::open_call::OpenCall;
 const ENOUGH: u64 = 10_000;
 const THREADS: usize = 4;
 
-/// Searches files, and sends matches meanwhile. Fails for an invalid pattern or glob.
+/// Searches files. Sends matches while it searches. Fails for an invalid pattern or glob.
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
     let root =
         call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
@@ -54,8 +54,8 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// Filter of paths: a glob without a slash matches file names, one with a slash paths below the root. A leading `!`
-/// excludes what matches.
+/// Filter of paths by a glob. Without a slash it matches file names, with one it matches paths below the root. A
+/// leading `!` excludes the matching paths.
 struct Glob {
     matcher: GlobMatcher,
     whole: bool,

@@ -1,5 +1,4 @@
-//! `shell_exec` and all other commands of a worker, in a sandbox inside the worker's. The end of a call kills its
-//! command.
+//! `shell_exec` and all other commands of a worker, in a sandbox inside the worker's. A command ends with its call.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +37,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 const MAX_INDEX: usize = 64 << 20;
 /// Time limit for git to list the tracked files.
 const INDEX_TIME: Duration = Duration::from_secs(20);
-/// Shell command that lists tracked files without git's hooks and monitor. Errors show in the exit code alone.
+/// Shell command that lists tracked files without git's hooks and file monitor. Errors show in the exit code.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
 
@@ -46,11 +45,11 @@ const LIST_INDEX: &str =
 #[derive(Debug, Default)]
 pub struct Commands {
     domain: OnceLock<std::result::Result<CommandDomain, CommandError>>,
-    /// Pids of the processes that supervise the running commands.
+    /// Pids of the reapers, the processes that supervise the running commands.
     reapers: Mutex<BTreeSet<u32>>,
 }
 
-/// Returns the command of a call, as it would run. Fails for a time-out of zero.
+/// Returns the command that a call would run. Fails for a time-out of zero.
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
@@ -71,8 +70,8 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Fails if the working directory leads through a link: the approval showed a directory of the project, while the link
-/// may lead to one where the agent writes freely.
+/// Fails if the working directory is reached over a link. The user approved a directory of the project, but a link may
+/// lead to one that the agent can write without approval.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -135,7 +134,7 @@ impl Commands {
         })
     }
 
-    /// Lists the files that git tracks, by git in a command that may only read.
+    /// Lists the files that git tracks. Git runs as a command that may only read.
     pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
         if !in_repository(&assignment.project) {
             return Ok(Tracked::None);
@@ -166,7 +165,7 @@ impl Commands {
         }
     }
 
-    /// Runs a command until all of its processes have ended. Returns the pid of the process that supervised them.
+    /// Runs a command until all its processes have ended. Also returns the pid of its reaper.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
@@ -229,7 +228,7 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Fails if the command needs access that the worker lacks. The kernel would deny it only after a part has run.
+/// Fails if the command needs access that the worker lacks. The kernel would deny it only when a part has already run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
@@ -250,7 +249,7 @@ fn has_write_root(assignment: &Assignment) -> bool {
     assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
-/// Returns the words of a command. The program becomes an absolute path found on `PATH`, as execvp(3) does.
+/// Returns the words of a command, with the program's absolute path, found on `PATH` as by execvp(3).
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
     let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {

@@ -20,15 +20,15 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, errno_of, refused};
 use crate::open_call::OpenCall;
 
-/// Maximum number of notes in a snapshot's summary.
+/// Maximum number of notes in the summary of a snapshot.
 const NOTES: usize = 100;
 
-/// Git's list of the files that it tracks.
+/// Files that git tracks, as git lists them.
 #[derive(Debug)]
 pub enum Tracked {
-    /// The project is not in a git repository.
+    /// There is no list, since the project is not in a git repository.
     None,
-    /// Paths relative to the project, each terminated by NUL.
+    /// Paths of the tracked files relative to the project, each terminated by NUL.
     Paths(Vec<u8>),
     /// Git could not list the files, for this reason.
     Unknown(String),
@@ -38,7 +38,7 @@ pub fn in_repository(project: &Path) -> bool {
     project.ancestors().any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
 }
 
-/// Sends the project's files sorted by path, with their contents if `contents`.
+/// Sends the project's files, sorted by path; their contents, too, if `contents` is true.
 pub fn snapshot(
     assignment: &Assignment,
     tracked: Tracked,
@@ -76,7 +76,7 @@ pub fn snapshot(
 struct Walked {
     files: BTreeSet<WirePath>,
     directories: BTreeSet<WirePath>,
-    /// Nested repositories and special files.
+    /// Paths of nested repositories and of special files.
     others: BTreeSet<WirePath>,
 }
 
@@ -209,7 +209,7 @@ fn unreadable(project: &Path, error: &ignore::Error) -> String {
     format!("`{path}` could not be read ({errno:?}).")
 }
 
-/// Returns the error number of a walk, whose error wraps the system's.
+/// Returns the error number of a directory walk's error, which wraps that of the system.
 fn errno_within(error: &io::Error) -> Errno {
     let wrapped = error.source().and_then(|source| source.downcast_ref());
     errno_of(wrapped.unwrap_or(error))

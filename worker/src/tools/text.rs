@@ -1,4 +1,4 @@
-//! Detection, decoding and encoding of text encodings.
+//! Encodings of text: detection, decoding and encoding.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ pub const SNIFF: usize = 8 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
-    /// UTF-8, with invalid bytes.
+    /// UTF-8 with some invalid bytes.
     BrokenUtf8,
     Utf16Le,
     Utf16Be,
-    /// Neither UTF-8 nor UTF-16; windows-1252 has a character for every byte.
+    /// Assumed if the text is neither UTF-8 nor UTF-16: windows-1252 has a character for every byte.
     Windows1252,
 }
 
@@ -58,7 +58,7 @@ impl Form {
         self.codec().decode_without_bom_handling(text).0
     }
 
-    /// Encodes a text; `None` if the encoding lacks one of its characters.
+    /// Encodes a text; `None` if the encoding lacks one of the text's characters.
     pub fn encode(self, text: &str) -> Option<Cow<'_, [u8]>> {
         match self.encoding {
             Encoding::Utf8 | Encoding::BrokenUtf8 => Some(Cow::Borrowed(text.as_bytes())),
@@ -85,11 +85,11 @@ impl Form {
     }
 }
 
-/// Number of bytes for each of which text that is not UTF-8 may have one control character.
+/// Divisor: bytes that are not UTF-8 count as text if at most one byte in so many is a control character.
 const CONTROLS: usize = 20;
 
-/// True for a NUL byte without a UTF-16 mark, or many control characters without UTF-8. The second rule is for packed
-/// or encrypted data, which would otherwise pass as windows-1252.
+/// True if the bytes have a NUL without a UTF-16 mark, or if they have many control characters and are not UTF-8. The
+/// second rule is for packed or encrypted data, which would otherwise count as windows-1252.
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = &sample[..sample.len().min(SNIFF)];
     if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
@@ -102,7 +102,7 @@ pub fn is_binary(sample: &[u8]) -> bool {
     controls > sample.len() / CONTROLS && !is_utf8(sample)
 }
 
-/// True for a control character that text and terminal output do not contain.
+/// True for a control character that neither text files nor terminal output contain.
 const fn is_odd_control(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b' | b'\x08')
 }
@@ -112,8 +112,8 @@ fn is_utf8(sample: &[u8]) -> bool {
     str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Detects the encoding of text without its mark. With more valid than broken non-ASCII characters, the text counts as
-/// UTF-8 with errors.
+/// Detects the encoding of text after its byte-order mark, if it has one. Text with more valid than invalid non-ASCII
+/// characters counts as UTF-8 with errors.
 fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
     if str::from_utf8(sample).is_ok() {
         return Encoding::Utf8;

@@ -1,4 +1,4 @@
-//! Tests of valid and invalid messages on the gateway's two sockets.
+//! Tests of valid and invalid messages on the gateway's two sockets, to the broker and to the supervisor.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

@@ -1,4 +1,4 @@
-//! Tests that bytes arrive unchanged in both directions, and of the ends of connections.
+//! Tests that the gateway carries bytes unchanged in both directions, and passes on the ends of connections.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -13,7 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::harness::{Gateway, PATIENCE, all, host, is_reset, sink};
 
-/// Number of bytes; more than all buffers between the two ends hold.
+/// Number of bytes to carry; more than fits into all buffers on the way.
 const MUCH: usize = 10 << 20;
 
 fn pattern(seed: usize) -> Vec<u8> {
@@ -113,7 +113,7 @@ fn the_end_of_one_direction_leaves_the_other_open() {
     assert_eq!(gateway.ended(), (4, 8, None));
 }
 
-/// Closes a connection so that the peer sees a reset.
+/// Closes a connection by a reset instead of a regular end.
 fn reset(socket: std::net::TcpStream) {
     setsockopt(&socket, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 }).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Tests of the gateway in its own sandbox: the network, the resolver's files and its own program, but no command.
+//! Tests of the gateway in its own sandbox: it may use the network and the resolver's files, but start no command.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use crate::harness::{Gateway, all, host, is_reset, sink};
 
-/// Exit statuses of sandbox-exec on a machine without Landlock or namespaces.
+/// Exit statuses of sandbox-exec if the machine lacks Landlock or namespaces.
 const UNAVAILABLE: [Option<i32>; 2] = [Some(105), Some(106)];
 
-/// Starts the gateway in a sandbox. `None` if sandbox-exec cannot start it.
+/// Starts the gateway in a sandbox; `None` if this machine cannot run it there.
 fn confined(tier: TierChoice, reach: Reach, rules: &str) -> Option<(Gateway, TempDir)> {
     let program = Path::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
     let sandbox_exec = program.with_file_name("sandbox-exec");

@@ -1,4 +1,4 @@
-//! The real gateway program, unconfined. The test plays the supervisor, the agent's broker, the clients and the hosts.
+//! Harness for the unconfined gateway program. The test plays the supervisor, the agent's broker, clients and hosts.
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -98,7 +98,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the next connection to end: the bytes sent and received, and the reason.
+    /// Returns the next report, which must be of a connection's end: the bytes sent and received, and the failure.
     pub fn ended(&mut self) -> (u64, u64, Option<GatewayFailure>) {
         match self.report() {
             GatewayReport::Ended { sent, received, failure, .. } => (sent, received, failure),
@@ -106,7 +106,7 @@ impl Gateway {
         }
     }
 
-    /// Sends bytes and descriptors to the gateway like the broker.
+    /// Sends bytes and descriptors to the gateway, as the broker does.
     pub fn hand_over(&self, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
         Self::hand_over_on(self.broker.as_ref().unwrap(), bytes, descriptors)
     }
@@ -121,14 +121,14 @@ impl Gateway {
         self.broker.as_ref().unwrap().try_clone().unwrap()
     }
 
-    /// Returns a client whose connection was accepted in the sandbox and passed on to the gateway.
+    /// Returns the client's end of a new connection, whose other end is passed to the gateway.
     pub fn client(&self, name: &str, port: u16) -> TcpStream {
         let (client, accepted) = connection();
         self.hand_over(&arrival(name, port), &[accepted.as_raw_fd()]).unwrap();
         client
     }
 
-    /// True if the gateway's queue has space for another arrival within this time.
+    /// True if, within this time, the gateway's socket has space for another message of the broker.
     pub fn takes_another(&self, within: Duration) -> bool {
         let mut room = [PollFd::new(self.broker.as_ref().unwrap().as_fd(), PollFlags::POLLOUT)];
         poll(&mut room, PollTimeout::try_from(within).unwrap()).unwrap() == 1
@@ -138,7 +138,7 @@ impl Gateway {
         self.broker = None;
     }
 
-    /// Closes the supervisor's end, and returns the exit status and standard error.
+    /// Closes the supervisor's end. Returns the gateway's exit status and standard error.
     pub fn end(mut self) -> (ExitStatus, String) {
         self.supervisor.take().unwrap().shutdown(Shutdown::Both).unwrap();
         self.wait()
@@ -195,7 +195,7 @@ pub fn all(socket: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// True if a peer resets the connection rather than ending it.
+/// True if the peer resets the connection instead of ending it.
 pub fn is_reset(socket: &mut TcpStream) -> bool {
     all(socket).is_err_and(|error| error.raw_os_error() == Some(Errno::ECONNRESET as i32))
 }

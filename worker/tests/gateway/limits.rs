@@ -13,13 +13,13 @@ use crate::harness::{Gateway, PATIENCE, all, host, is_reset};
 
 const MOST: usize = 512;
 
-/// Socket option for the seconds that the rest of a closed socket stays (`TCP_LINGER2`, tcp(7)).
+/// Socket option: time in seconds for which a closed socket waits for its peer's end (`TCP_LINGER2`, tcp(7)).
 #[derive(Clone, Copy, Debug)]
 struct TcpLinger2;
 
 nix::setsockopt_impl!(TcpLinger2, libc::IPPROTO_TCP, libc::TCP_LINGER2, i32, SetStruct<i32>);
 
-/// Starts a host that greets every client. Returns its port; the thread returns the connections when `count` have come.
+/// Starts a host that greets every client. Returns its port; the thread returns the first `count` connections.
 fn greeter(port: u16, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -99,7 +99,7 @@ fn a_supervisor_that_reads_nothing_stops_arrivals_and_no_open_connection() {
     assert!(gateway.end().0.success());
 }
 
-/// Returns a host that does not answer: a listener whose queue is full.
+/// Returns a host that does not answer: a listener whose queue is full, with the connections that fill it.
 fn silent() -> (TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listen(&listener, Backlog::new(0).unwrap()).unwrap();

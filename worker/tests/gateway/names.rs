@@ -1,4 +1,4 @@
-//! Tests of the names that are looked up, of those in first messages, and of the addresses that are tried.
+//! Tests of the names that the gateway looks up, of names in first messages, and of the addresses that it tries.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};

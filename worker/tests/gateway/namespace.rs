@@ -1,4 +1,4 @@
-//! A network namespace of a test's own, in which every port is free and the test answers for the resolver.
+//! Network namespace of one test, in which every port is free and the test itself is the resolver.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// Variable that is set in a test that runs in its own network.
+/// Environment variable that is set in a test that runs in its own network namespace.
 const INSIDE: &str = "BAILIWICK_TEST_NETWORK";
 
-/// Shell script that sets up loopback and a resolver in a new network, and runs the test in it.
+/// Shell script that sets up loopback and a resolver in a new network namespace, and runs the test there.
 const SCRIPT: &str = "ip link set lo up && mount -t tmpfs none /mnt && echo 'nameserver 127.0.0.1' > /mnt/resolv.conf \
                       && mount --bind /mnt/resolv.conf /etc/resolv.conf && exec \"$@\"";
 
@@ -19,7 +19,7 @@ fn inside(arguments: &[&str]) -> Command {
     command
 }
 
-/// True in a network of the test's own. Otherwise runs the test of this name in one, and returns false.
+/// True if this process is in a network namespace of the test's own. Otherwise runs the test there, and returns false.
 pub fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -41,7 +41,7 @@ pub fn is_inside(test: &str) -> bool {
     false
 }
 
-/// Starts a resolver that knows these names. Returns the names that it is asked for.
+/// Starts a resolver that knows these names. Returns a receiver of the names that it is asked for.
 pub fn resolver(names: &[(&str, &[Ipv4Addr])]) -> Receiver<String> {
     let names: HashMap<_, _> =
         names.iter().map(|(name, addresses)| ((*name).to_owned(), addresses.to_vec())).collect();

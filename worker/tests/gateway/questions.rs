@@ -1,4 +1,4 @@
-//! Tests of connections to hosts that are not on the list, which wait for the user's answer.
+//! Tests of connections that wait for the user's answer, since their hosts are not on the list.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ fn is_untouched(host: &TcpListener) -> bool {
     untouched
 }
 
-/// Returns the number of the question in the next report.
+/// Returns the id of the question in the next report, which must be about this host and port.
 fn asked(gateway: &mut Gateway, name: &str, at: u16) -> u64 {
     match gateway.report() {
         GatewayReport::Asked { question, arrival } => {
@@ -33,14 +33,14 @@ fn asked(gateway: &mut Gateway, name: &str, at: u16) -> u64 {
     }
 }
 
-/// Waits until the gateway has read all earlier orders: it then refuses this connection.
+/// Waits until the gateway has read all earlier orders: it then handles a connection, whose name does not resolve.
 fn settle(gateway: &mut Gateway) {
     let mut listed = gateway.client("missing.invalid", 1);
     assert_eq!(gateway.failure(), GatewayFailure::Unresolved);
     assert!(is_reset(&mut listed));
 }
 
-/// Connects until the host is asked about again, after an answer was withdrawn.
+/// Connects again and again until the gateway asks about the host again, since an answer was withdrawn.
 fn asked_anew(gateway: &mut Gateway, name: &str, at: u16) -> (TcpStream, u64) {
     loop {
         let client = gateway.client(name, at);

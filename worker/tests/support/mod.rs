@@ -1,4 +1,4 @@
-//! A real worker over real pipes, without a sandbox.
+//! Harness for a real worker over real pipes, without a sandbox.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
@@ -165,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Makes an approved change by a new worker, since a worker makes only one.
+    /// Makes an approved change by a new worker, since a worker makes only one change.
     pub fn one_shot(&self, effect: &Effect) -> Result<ToolOutput, ToolError> {
         Self::start(command(), hello(&self.project)).commit(effect)
     }
@@ -234,7 +234,7 @@ impl Worker {
     }
 }
 
-/// Sets an extended attribute. False if the file system has none.
+/// Sets an extended attribute; false if the file system supports none.
 pub fn set_attribute(path: &Path, name: &str, value: &[u8]) -> bool {
     let [path, name] = [path.to_str().unwrap(), name].map(|text| std::ffi::CString::new(text).unwrap());
     // SAFETY: C strings, and a value of its length.

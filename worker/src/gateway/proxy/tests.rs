@@ -6,7 +6,7 @@ fn request(length: usize, name: &str, port: u16) -> ProxyRequest {
     ProxyRequest::Request(length, name.parse().unwrap(), port)
 }
 
-/// Sends a greeting and then the bytes. Returns the request that they mean.
+/// Sends a SOCKS5 greeting and then the bytes to the parser. Returns the request that it reads.
 fn asked(bytes: &[u8]) -> ProxyRequest {
     let mut socks = Socks::default();
     assert_eq!(socks.read(&[5, 1, 0]), ProxyRequest::Greeting(3, vec![5, 0]));
@@ -74,7 +74,7 @@ fn a_program_that_has_to_sign_in_is_refused() {
     assert_eq!(Socks::default().read(&[5, 3, 2, 1]), ProxyRequest::Nothing);
 }
 
-/// Checks that each answer is whole, with the length that it says.
+/// Checks that every reply to a refused request is complete, by the length that is in it.
 #[test]
 fn each_refusal_has_an_answer() {
     let refusals = [Refusal::NotListed, Refusal::NoName, Refusal::OtherRequest, Refusal::Malformed];

@@ -1,4 +1,4 @@
-//! Response to an HTTP upgrade request (RFC 9110 §7.8).
+//! Host's response to an HTTP upgrade request (RFC 9110 §7.8).
 
 use httparse::{EMPTY_HEADER, Response, Status};
 
@@ -6,15 +6,15 @@ use super::requests::{MAX_FIELDS, values};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gateway) enum Answer {
-    /// The connection stays HTTP/1.
+    /// The host declines the upgrade; the connection stays HTTP/1.
     Stays,
     WebSocket,
-    /// Another protocol, which may name other hosts: HTTP/2, TLS.
+    /// The host switches to a protocol such as HTTP/2 or TLS, in which the client may name other hosts.
     Other,
 }
 
 impl Answer {
-    /// Reads the response to an upgrade request. `None` if it is incomplete.
+    /// Reads the response to an upgrade request; `None` while it is incomplete.
     pub(in crate::gateway) fn read(mut bytes: &[u8]) -> Option<Self> {
         loop {
             let mut fields = [EMPTY_HEADER; MAX_FIELDS];

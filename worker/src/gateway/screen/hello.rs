@@ -1,14 +1,13 @@
-//! Parser of the server name in a TLS `ClientHello` (RFC 8446 §4.1.2, RFC 6066 §3), without a TLS library in the
-//! gateway.
+//! Parser of the server name in a TLS `ClientHello` (RFC 8446 §4.1.2, RFC 6066 §3), without a TLS library.
 //!
-//! It is stricter than servers, so that no server finds another name in the bytes that it accepts; a test compares it
-//! with rustls.
+//! The parser is stricter than servers are, so that no server reads another name in bytes that the parser accepts. A
+//! test compares it with rustls.
 
 use std::collections::BTreeSet;
 
 use ipc::rights::HostName;
 
-/// First bytes of a handshake record: its type, and the first byte of every version.
+/// First bytes of a handshake record: its type, and the first byte of the version, the same in all versions.
 pub(super) const RECORD: [u8; 2] = [22, 3];
 
 /// Maximum size of a record's content in bytes.
@@ -17,7 +16,7 @@ const MAX_RECORD: u16 = 1 << 14;
 // Message type of `ClientHello`, and extension type of the server name.
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
-/// Name type of a host name, the only one defined.
+/// Type of a name in the extension that is a host name; the only type that is defined.
 const HOST_NAME: u8 = 0;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -26,12 +25,12 @@ pub(super) struct NotAHello;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClientHello {
     pub(super) says_name: bool,
-    /// Host name of the server name extension; `None` without a valid one.
+    /// Host name in the server name extension; `None` if there is no valid one.
     pub(super) name: Option<HostName>,
 }
 
 impl ClientHello {
-    /// Reads a client's first message. `None` if it is incomplete; fails if it is no valid `ClientHello`.
+    /// Reads a client's first message; `None` while it is incomplete. Fails if the bytes are no valid `ClientHello`.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, NotAHello> {
         let message = handshake(bytes)?;
         let mut fields = Fields(&message);
@@ -54,7 +53,7 @@ impl ClientHello {
     }
 }
 
-/// Joins the received records, up to the one in which the first message ends.
+/// Joins the contents of the received records, up to the record in which the first message ends.
 fn handshake(bytes: &[u8]) -> Result<Vec<u8>, NotAHello> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -106,7 +105,7 @@ fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
     fields.0.is_empty().then_some(ClientHello { says_name: said.is_some(), name })
 }
 
-/// Returns the name in a server name list. `None` unless it has exactly one.
+/// Returns the name in a list of server names; `None` unless the list has exactly one.
 fn server_name(content: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(content);
     let mut list = Fields(fields.vector(2)?);
@@ -134,7 +133,7 @@ impl<'a> Fields<'a> {
         Some(self.take(size)?.iter().fold(0, |number, &byte| number << 8 | usize::from(byte)))
     }
 
-    /// Reads bytes after their length, a number of `size` bytes.
+    /// Reads a length, a number of `size` bytes, and then as many bytes.
     fn vector(&mut self, size: usize) -> Option<&'a [u8]> {
         let length = self.number(size)?;
         self.take(length)

@@ -1,10 +1,9 @@
-//! Judges the bytes of a client before they are sent: where a protocol names a host, it has to be the one that was
-//! dialled.
+//! Checks of a client's bytes before they are sent: a host that they name must be the one that the gateway dials.
 //!
 //! | port | rule |
 //! | --- | --- |
 //! | 443 | the first message is a TLS `ClientHello` that names the host |
-//! | 80 | every request of HTTP/1 names it, up to a switch to WebSocket |
+//! | 80 | every HTTP/1 request names the host, up to a switch to WebSocket |
 //! | other | the first message, if it is a TLS `ClientHello` with a name, names the host; everything else passes |
 
 mod answer;
@@ -20,7 +19,7 @@ pub(super) use answer::Answer;
 use hello::ClientHello;
 use requests::Requests;
 
-/// Size in bytes of the largest message that has to be complete before any of it is sent.
+/// Maximum size in bytes of a message that must be complete before any of it is sent.
 pub(super) const MAX_MESSAGE: usize = 64 << 10;
 
 // Ports of HTTPS and HTTP.
@@ -36,7 +35,7 @@ pub(super) struct Screen {
 #[derive(Debug)]
 enum Rule {
     Hello,
-    /// The first message may be a `ClientHello`.
+    /// The first message is checked if it is a `ClientHello`.
     PerhapsHello,
     Requests(Requests),
     Open,
@@ -64,17 +63,17 @@ impl Screen {
         matches!(self.rule, Rule::Hello | Rule::PerhapsHello)
     }
 
-    /// True if the host's answer to the first request has to be checked.
+    /// True if the first request asks for an upgrade, so that the host's answer has to be checked.
     pub(super) const fn needs_answer(&self) -> bool {
         matches!(&self.rule, Rule::Requests(requests) if requests.upgrades())
     }
 
-    /// True if nothing passes until [`Self::take_answer`] is called.
+    /// True if no bytes may be sent until [`Self::take_answer`] is called.
     pub(super) fn awaits_answer(&self) -> bool {
         matches!(&self.rule, Rule::Requests(requests) if requests.awaits_answer())
     }
 
-    /// Applies the host's answer to the first request. Fails if the host switches to another protocol than WebSocket.
+    /// Applies the host's answer to an upgrade request. Fails if the host switches to another protocol than WebSocket.
     pub(super) fn take_answer(&mut self, answer: Answer) -> Result<(), GatewayFailure> {
         match (answer, &mut self.rule) {
             (Answer::Other, _) => return Err(GatewayFailure::OtherName { said: None }),
@@ -85,7 +84,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Returns the number of bytes that may be sent; 0 if more are needed. A failure ends the connection.
+    /// Returns the number of bytes that may be sent; 0 if the decision needs more. An error ends the connection.
     pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
         let mut admitted = 0;
         loop {

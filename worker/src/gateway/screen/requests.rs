@@ -1,8 +1,8 @@
-//! Requests of an HTTP/1 connection, each held to the name of the host (RFC 9112).
+//! Checks that every request of an HTTP/1 connection names the host to which the gateway connects (RFC 9112).
 //!
-//! A request is sent when its head is complete, has exactly one `Host` field with the name, and a target of that host.
-//! Ambiguous heads and bodies are refused, so that no server finds a request that was not judged: a line that ends
-//! without a carriage return, two lengths, a coding other than `chunked`.
+//! A request is sent when its head is complete. The head must have exactly one `Host` field, and field and target must
+//! name the host. Ambiguous heads and bodies are denied, so that no server reads a request that was not checked: a line
+//! that ends without a carriage return, two lengths, a coding other than `chunked`.
 
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 use ipc::gateway::GatewayFailure;
@@ -30,11 +30,11 @@ enum Stage {
     Chunk(u64),
     ChunkEnd,
     Trailer,
-    /// Nothing passes until the host has answered an upgrade request.
+    /// State after an upgrade request: nothing may be sent until the host has answered.
     Answer,
 }
 
-/// Failure of an invalid or ambiguous request.
+/// Failure of a connection with an invalid or ambiguous request.
 const BROKEN: GatewayFailure = GatewayFailure::NoFirstMessage;
 
 impl Requests {
@@ -42,12 +42,12 @@ impl Requests {
         Self { host, stage: Stage::Head, is_first: true, upgrades: false }
     }
 
-    /// True if the first request asks for an upgrade. Valid once its head has been admitted.
+    /// True if the first request asks for an upgrade. Valid once that request's head has been admitted.
     pub(super) const fn upgrades(&self) -> bool {
         self.upgrades
     }
 
-    /// True if nothing is admitted until [`Self::stay`] is called.
+    /// True if no bytes may be sent until [`Self::stay`] is called.
     pub(super) fn awaits_answer(&self) -> bool {
         self.stage == Stage::Answer
     }
@@ -58,7 +58,7 @@ impl Requests {
         self.stage = Stage::Head;
     }
 
-    /// Returns the number of bytes that may be sent; 0 if more are needed.
+    /// Returns the number of bytes that may be sent; 0 if more bytes are needed for a decision.
     pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
         match self.stage {
             Stage::Head => self.head(bytes),
@@ -131,7 +131,7 @@ impl Requests {
         Ok(head.len())
     }
 
-    /// Fails unless every host in the head is the host that was dialled.
+    /// Fails unless every host that a request's head names is the one to which the gateway connects.
     fn judge_host(&self, request: &Request<'_, '_>) -> Result<(), GatewayFailure> {
         let judge = |said: Option<HostName>| {
             if said.as_ref() == Some(&self.host) { Ok(()) } else { Err(GatewayFailure::OtherName { said }) }
@@ -159,13 +159,13 @@ fn absolute(target: &str) -> Option<HostName> {
     if scheme.eq_ignore_ascii_case("http") { named(authority) } else { None }
 }
 
-/// Returns the host of an authority, without its port. `None` if either is invalid.
+/// Returns the host of an authority (`HOST:PORT`) without the port; `None` if host or port is invalid.
 fn named(authority: &str) -> Option<HostName> {
     let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
     if port.bytes().all(|digit| digit.is_ascii_digit()) { name.parse().ok() } else { None }
 }
 
-/// Returns the stage for the body that a head announces (RFC 9112 §6.3). `None` if the length is ambiguous.
+/// Returns the stage after a head, by its body's length (RFC 9112 §6.3). `None` if the length is ambiguous.
 fn body(request: &Request<'_, '_>) -> Option<Stage> {
     let mut codings = values(request.headers, "transfer-encoding");
     let mut lengths = values(request.headers, "content-length");
@@ -180,7 +180,7 @@ fn body(request: &Request<'_, '_>) -> Option<Stage> {
     (codings.next().is_none() && lengths.next().is_none()).then_some(body)
 }
 
-/// Reads the size of a chunk in bytes, without extensions. `None` if it is invalid.
+/// Reads a chunk's size in bytes, without the chunk's extensions; `None` if it is invalid.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let size = line.split(|&byte| byte == b';').next()?;
     number(size.trim_ascii_end(), 16, MAX_HEXADECIMAL)
@@ -193,7 +193,7 @@ fn number(text: &[u8], radix: u32, most: usize) -> Option<u64> {
     if is_number { u64::from_str_radix(str::from_utf8(text).ok()?, radix).ok() } else { None }
 }
 
-/// Number of `bytes` in a part with `left` remaining bytes, and the number that remain afterwards.
+/// Returns how many of `bytes` belong to a part of which `left` bytes are missing, and how many are missing afterwards.
 fn part(bytes: &[u8], left: u64) -> (usize, u64) {
     let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
     (count, left - count as u64)

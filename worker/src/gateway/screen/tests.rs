@@ -16,7 +16,7 @@ fn name(text: &str) -> HostName {
     text.parse().unwrap()
 }
 
-/// First bytes of a rustls client.
+/// Returns the first bytes that rustls sends as a client; the server name is in them if `says_name`.
 fn hello(host: &str, says_name: bool) -> Vec<u8> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
@@ -28,7 +28,7 @@ fn hello(host: &str, says_name: bool) -> Vec<u8> {
     bytes
 }
 
-/// Returns the name that rustls reads as a server. Fails if rustls refuses the bytes or needs more.
+/// Returns the server name that rustls, as a server, reads in the bytes. Fails if rustls denies them or needs more.
 fn read_by_rustls(mut bytes: &[u8]) -> Result<Option<String>, rustls::Error> {
     let mut acceptor = Acceptor::default();
     loop {
@@ -41,7 +41,7 @@ fn read_by_rustls(mut bytes: &[u8]) -> Result<Option<String>, rustls::Error> {
     }
 }
 
-/// Splits a message into records of `size` bytes.
+/// Splits a TLS message into records of `size` bytes.
 fn in_records(bytes: &[u8], size: usize) -> Vec<u8> {
     let records = bytes[5..].chunks(size).map(|content| {
         let length = u16::try_from(content.len()).unwrap().to_be_bytes();
@@ -50,7 +50,7 @@ fn in_records(bytes: &[u8], size: usize) -> Vec<u8> {
     records.collect::<Vec<_>>().concat()
 }
 
-/// Returns the number of bytes that are admitted if they come in pieces of `piece` bytes.
+/// Returns the number of bytes that may be sent if the client's bytes arrive in pieces of `piece` bytes.
 fn sent(port: u16, bytes: &[u8], piece: usize) -> Result<usize, GatewayFailure> {
     let mut screen = Screen::new(name(HOST), port);
     let mut out = 0;
@@ -116,7 +116,7 @@ fn bytes_that_are_no_hello_go_out_on_ports_without_a_rule_alone() {
     assert_eq!(sent(8443, b"\x16", 1), Ok(0));
 }
 
-/// A minimal hello with these extensions.
+/// Returns a minimal `ClientHello` with these extensions.
 fn hello_with(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let sized = |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
     let extensions =
@@ -127,7 +127,7 @@ fn hello_with(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
     [&[22, 3, 1][..], &sized(&[&[1, 0], &sized(&body)[..]].concat())].concat()
 }
 
-/// The content of an extension that says these names, of these types.
+/// Returns the content of a server name extension with these names, each with its type.
 fn server_names(names: &[(u8, &str)]) -> Vec<u8> {
     let sized = |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
     let names = names.iter().map(|(kind, name)| [&[*kind], &sized(name.as_bytes())[..]].concat());
@@ -353,7 +353,7 @@ fn the_answer_is_the_first_head_that_is_final() {
     assert_eq!(Answer::read(&endless), Some(Answer::Stays));
 }
 
-/// Changes of a message: bytes set, cut out or doubled.
+/// Strategy for changed copies of a message, in which bytes are set, removed or doubled.
 fn changed(bytes: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     let size = bytes.len();
     let change = (0..size, 0..4_u8, any::<u8>(), 1..40_usize);

@@ -88,7 +88,7 @@ fn of_contents(contents: ResourceContents) -> McpContent {
     }
 }
 
-/// Converts an image; its format is detected from the bytes. Bytes that are no picture are dropped.
+/// Converts an image. Its format is detected from the bytes; bytes that are no picture are dropped.
 fn of_image(kind: &str, base64: &str) -> McpContent {
     let picture = match BASE64_STANDARD.decode(base64.as_bytes()) {
         Ok(bytes) => picture::read(bytes).map_err(|error| error.to_string()),
@@ -97,7 +97,7 @@ fn of_image(kind: &str, base64: &str) -> McpContent {
     picture.map_or_else(|fault| other(kind, base64.len(), &fault), McpContent::Image)
 }
 
-/// Describes content that is dropped. `base64` is its length in characters; four of them are three bytes.
+/// Returns a note about content that is dropped. `base64` is the content's length in characters, four for three bytes.
 fn other(kind: &str, base64: usize, note: &str) -> McpContent {
     McpContent::Other { kind: kind.to_owned(), bytes: (base64 / 4 * 3) as u64, note: note.to_owned() }
 }

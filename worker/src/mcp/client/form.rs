@@ -1,4 +1,4 @@
-//! Conversion of the JSON schema of a server's question to a form.
+//! Conversion of the JSON schema in an MCP server's question to a form for the user.
 
 use ipc::form::{FieldKind, FormChoice, FormField, TextFormat, fault};
 use ipc::mcp::McpForm;
@@ -79,7 +79,7 @@ fn kind(property: &Value) -> Result<FieldKind, &'static str> {
     }
 }
 
-/// Reads a field of several values, whose possible values are in `items`.
+/// Reads a field that takes several values, which are in the schema's `items`.
 fn several(property: &Value) -> Result<FieldKind, &'static str> {
     let choices = choices(&property["items"])?.ok_or("a list has values that cannot be chosen from")?;
     let default = match &property["default"] {
@@ -102,7 +102,7 @@ fn strings(values: &Value) -> Option<Vec<String>> {
     values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// Reads a field's default; `None` if it has none. Fails if the default has another type than the field.
+/// Reads the default value of a field; `None` if there is none. Fails if the value has another type than the field.
 fn default<'a, T>(
     property: &'a Value,
     read: impl Fn(&'a Value) -> Option<T>,
@@ -136,7 +136,7 @@ fn format(property: &Value) -> Result<Option<TextFormat>, &'static str> {
     }))
 }
 
-/// Returns the values that a field offers, in any of MCP's notations; `None` if it offers none.
+/// Returns the values among which the user chooses, in any of MCP's notations; `None` if the field is free.
 fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
     if !property["enum"].is_null() {
         let values = strings(&property["enum"]).ok_or("choices are not texts")?;

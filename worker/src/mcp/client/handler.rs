@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::form;
 use crate::mcp::state::GuestState;
 
-/// Maximum number of characters of a progress message.
+/// Maximum number of characters of a server's progress message.
 const MOST_WORDS: usize = 200;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl ClientHandler for Handler {
         }
     }
 
-    /// Receives requests that `rmcp` cannot parse, such as questions with an unknown form.
+    /// Receives a server's requests that `rmcp` cannot parse, such as questions with an unknown kind of form.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -93,7 +93,7 @@ pub(super) struct AskedForm {
 }
 
 impl AskedForm {
-    /// Reads a question that `rmcp` has parsed.
+    /// Converts a question that `rmcp` has parsed.
     pub(super) fn of(question: ElicitRequestParams) -> Self {
         match question {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -116,7 +116,7 @@ impl AskedForm {
         Self { message, form }
     }
 
-    /// Asks the user, and waits for the answer. Without a number the question belongs to the newest request.
+    /// Asks the user, and waits for the answer. If `request` is `None`, the question belongs to the newest request.
     pub(super) async fn ask(
         self,
         state: &GuestState,
@@ -137,7 +137,7 @@ impl AskedForm {
         })
     }
 
-    /// Shortens a question that is too long, and drops its form, since the user would answer another question.
+    /// Shortens a question that is too long, and drops its form: the user would answer another question.
     fn bounded(self) -> Self {
         if self.message.len() <= MAX_MESSAGE {
             return self;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{McpService, request_failed};
 use crate::mcp::state::GuestState;
 
-/// Maximum number of pages of a list.
+/// Maximum number of pages in which a server may deliver a list.
 const MAX_PAGES: usize = 128;
 
 type Failed = Option<McpFailure>;
@@ -94,7 +94,7 @@ async fn prompts(service: &McpService, bytes: &mut usize) -> Result<Vec<McpPromp
     }
 }
 
-/// Cursors of the visited pages, to detect loops.
+/// Cursors of the pages that were already fetched, to detect loops.
 #[derive(Debug, Default)]
 pub(super) struct Cursors {
     next: Option<String>,
@@ -158,7 +158,7 @@ fn json(value: &impl Serialize) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Returns the nesting depth of a value, which the parser has limited already.
+/// Returns the nesting depth of a JSON value. The recursion is bounded, since the parser limits the depth.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! MCP client for one server, based on the crate `rmcp`.
 //!
-//! It tries `server/discover` (protocol version 2026-07-28) first. A server that answers with an error, or not within
-//! ten seconds, gets `initialize` (2025-11-25, or an older version that the server chooses).
+//! The client first sends `server/discover` (protocol version 2026-07-28). A server that answers with an error, or not
+//! within ten seconds, gets `initialize` (2025-11-25, or an older version that the server chooses).
 
 mod content;
 mod form;
@@ -35,8 +35,8 @@ type McpService = RunningService<RoleClient, Handler>;
 #[derive(Clone, Debug)]
 pub(super) struct Ready(McpPeer);
 
-/// Describes the server, then serves requests until the connection ends. Returns the failure; `None` if the server only
-/// closed its output.
+/// Asks the server for its description, then makes requests until the connection ends. Returns the failure; `None` if
+/// the server only closed its output.
 pub(super) async fn speak(
     streams: Streams,
     state: Arc<GuestState>,
@@ -101,7 +101,7 @@ fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     }
 }
 
-/// Returns the failure of a request; `None` if the server has ended.
+/// Returns the failure of one request; `None` if the server has ended.
 fn request_failed(error: ServiceError) -> Option<McpFailure> {
     match error {
         ServiceError::McpError(error) => {

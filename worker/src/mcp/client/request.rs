@@ -22,10 +22,10 @@ use super::{McpPeer, Ready, content, request_failed};
 use crate::mcp::Patience;
 use crate::mcp::state::{GuestState, OpenedRequest};
 
-/// Minimum time between two progress reports.
+/// Minimum time between two progress reports to the supervisor.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// Time limit for cancelling a request at the server.
+/// Time limit for telling the server that a request is cancelled.
 const TELL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ pub(crate) struct Request {
     pub(crate) patience: Patience,
 }
 
-/// Times at which the wait for an answer ends, and of the last progress report.
+/// Times at which the wait for an answer ends, and time of the last progress report.
 #[derive(Debug)]
 struct Clock {
     idle: Instant,
@@ -214,7 +214,7 @@ impl Request {
 }
 
 impl Clock {
-    /// Extends the remaining time to at least `time`.
+    /// Extends the wait for an answer to at least `time` from now.
     fn give(&mut self, time: Duration) {
         self.idle = Instant::now() + time;
         self.total = self.total.max(self.idle);

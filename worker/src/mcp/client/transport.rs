@@ -1,4 +1,4 @@
-//! Transport of MCP messages as lines of JSON.
+//! Transport of MCP messages, each as a line of JSON.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,16 +17,16 @@ use crate::mcp::state::GuestState;
 type FromServer = RxJsonRpcMessage<RoleClient>;
 type ToServer = TxJsonRpcMessage<RoleClient>;
 
-/// Maximum number of lines of text before the first message, such as a greeting for people.
+/// Maximum number of lines before the first message that are no messages, such as a greeting for people.
 const MAX_GREETING: u32 = 8;
 
-/// Number of invalid lines that ends a server.
+/// Number of invalid lines after which a server is ended.
 const MAX_BROKEN: u32 = 2;
 
-/// Maximum number of answers without an open request, such as those to cancelled requests. One more ends the server.
+/// Maximum number of answers to requests that are not open, for example cancelled ones. One more ends the server.
 const MAX_STRAYS: u32 = 256;
 
-/// Maximum number of a server's requests that wait for an answer.
+/// Maximum number of a server's own requests that wait for an answer at a time.
 const MAX_REQUESTS: usize = 32;
 
 #[derive(Debug)]
