@@ -20,7 +20,7 @@ pub struct Usd {
 /// Price of a million tokens, in US dollars; in JSON a decimal number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price {
-    /// Price of a million tokens in millionths of a dollar; equally, of one token in millionths of a millionth.
+    /// Price of a million tokens in millionths of a dollar. One token costs as many millionths of a millionth.
     micros: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct LongPrompt {
     pub rates: Rates,
 }
 
-/// Error: a text is no amount in dollars with at most this number of decimals.
+/// Error: a text is no amount in dollars with at most the given number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an amount in US dollars with at most {0} decimals, as in 0.50")]
 pub struct NotAnAmount(usize);
@@ -204,7 +204,7 @@ impl Prices {
     }
 }
 
-/// Parses a decimal number without sign or exponent, times ten to the power of `decimals`. `None` if that is not whole.
+/// Parses a decimal number without sign or exponent, times ten to the power of `decimals`, which must be an integer.
 fn scaled(text: &str, decimals: usize) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

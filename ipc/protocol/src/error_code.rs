@@ -1,10 +1,10 @@
-//! Stable codes of errors for people, in one table, which a test compares with docs/errors.md.
+//! Stable codes of the errors that people see, in one table. A test compares the table with docs/errors.md.
 
 use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-/// Makes the enum of errors. A block has an error's code, cause, next step, and the exit status of a command.
+/// Defines the enum of error codes. Each row has the code, the cause, the next step, and the exit status of a command.
 macro_rules! errors {
     ($($variant:ident { code: $code:literal, cause: $cause:literal, next: $next:literal, exit: $exit:expr })+) => {
         /// The stable code of an error, which people can look up in docs/errors.md.
@@ -181,7 +181,7 @@ impl ErrorCode {
         if Self::of(text).is_some() { text.to_owned() } else { self.mark_anew(text) }
     }
 
-    /// Appends the code to the first line of a text of another program, even if that line seems to end in a code.
+    /// Appends the code to the first line of another program's text, even if that line seems to end with a code.
     pub fn mark_anew(self, text: &str) -> String {
         let (cause, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
         format!("{cause} [{self}]{rest}")

@@ -43,7 +43,7 @@ pub enum UiEventKind {
         /// The next part of the output, made valid UTF-8.
         text: String,
     },
-    /// A request for an approval, which one [`UserActionKind::Answer`] has to follow.
+    /// A request for an approval. One [`UserActionKind::Answer`] has to follow.
     ApprovalRequested {
         /// Id of the request, which the answer repeats.
         id: ApprovalId,
@@ -90,7 +90,7 @@ pub enum UiEventKind {
     },
     /// The log is written again, and the session continues.
     LogGoesOn,
-    /// A session continues. This is the cost of its agents in earlier runs, including reverted parts.
+    /// A session continues. The event has the cost of its agents in earlier runs, including parts that were rewound.
     SpentBefore {
         /// Tokens and cost of each agent, without its sub-agents.
         accounts: Vec<(AgentId, Account)>,
@@ -160,7 +160,7 @@ pub enum Unread<'a> {
 }
 
 impl UserActionKind {
-    /// Returns the part of the action about which the user must be told if it comes too late, if there is one.
+    /// Returns the part of the action about which the user must be told if it comes too late; `None` if there is none.
     pub const fn unread(&self) -> Option<Unread<'_>> {
         match self {
             Self::Answer { id, answer } => Some(Unread::Answer(*id, answer)),
@@ -239,7 +239,7 @@ pub enum AgentAction {
         /// The text of the plan file.
         markdown: String,
     },
-    /// Adds a reply's other changes to one that waits for its approval. One request for all replaces the open one.
+    /// Shows a reply's other changes together with the one that waits for approval. One request replaces the open one.
     AskTogether {
         /// Id of the request, as in the event `approval_requested`.
         id: ApprovalId,
@@ -282,7 +282,7 @@ impl From<AgentAction> for UserActionKind {
     }
 }
 
-/// An input of an agent's core that comes from the user.
+/// An input from the user to an agent's core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// An action of the user; a path in it has been resolved.

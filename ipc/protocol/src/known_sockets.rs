@@ -2,7 +2,7 @@
 
 use ipc::path::WirePath;
 
-/// A row of the table: the sockets below a directory whose names match, and the access that they give.
+/// A row of the table: a directory, names of sockets below it, and the access that such a socket gives.
 struct KnownSocket {
     below: &'static str,
     name: &'static str,

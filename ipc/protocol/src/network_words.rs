@@ -74,7 +74,7 @@ pub enum NetworkWordError {
     /// A rule for all names of a public suffix.
     #[error("{0:?} would allow every host that anyone registers below that name; name each host instead")]
     Suffix(String),
-    /// A single label without a port, which may be another word than a host.
+    /// A single label without a port, which may be a mistyped word instead of a host.
     #[error("{0:?} is neither off nor on, and a host without a dot needs a port")]
     Word(String),
     /// The list has no entry, or too many.

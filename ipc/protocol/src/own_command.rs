@@ -39,7 +39,8 @@ impl OwnCommand {
         parts(&self.text).iter().any(|part| !matches!(part, Part::Words(_)))
     }
 
-    /// Returns the text with these arguments, which are not expanded again. Without a placeholder they follow the text.
+    /// Returns the text with these arguments. Placeholders in arguments are not replaced. A text without placeholders
+    /// is followed by the arguments.
     ///
     /// Fails if the message would be too long.
     pub fn with_arguments(&self, arguments: &str) -> Result<String, String> {
@@ -94,7 +95,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Returns the placeholder that starts with the dollar sign at `at`, and its end. `None` if there is none.
+/// Returns the placeholder that begins with the dollar sign at `at`, and the position after it, if there is one.
 fn place(text: &str, at: usize) -> Option<(Part<'_>, usize)> {
     const ALL: &str = "ARGUMENTS";
     let name = &text[at + 1..];
@@ -106,7 +107,7 @@ fn place(text: &str, at: usize) -> Option<(Part<'_>, usize)> {
     ends_word(&name[1..]).then_some((Part::One(digit as usize - 1), at + 2))
 }
 
-/// Splits arguments at blanks; quotes hold an argument together.
+/// Splits arguments at blanks. Quotes keep an argument with blanks together.
 fn words(arguments: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in arguments.chars() {

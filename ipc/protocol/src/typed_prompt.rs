@@ -62,8 +62,8 @@ impl TypedPrompt {
         self.prompt.arguments.iter().any(|argument| argument.required)
     }
 
-    /// Returns the prompt with the typed arguments, in order. The last argument gets the rest of the line. The error
-    /// completes a sentence that begins with the name.
+    /// Returns the prompt with the typed arguments, in order. The last argument gets the rest of the line. An error's
+    /// text is the rest of a sentence whose subject is the prompt's name.
     ///
     /// Fails if an argument is missing, or none is allowed.
     pub fn wanted(&self, rest: &str) -> Result<WantedPrompt, String> {

@@ -8,7 +8,7 @@ use ipc::rights::{Grant, Network, Rights};
 
 use super::{NamedServer, TurnAccess};
 
-/// The access that a sub-agent is started with.
+/// The access with which a sub-agent starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -33,7 +33,7 @@ pub struct AgentRightsApprovalParams {
     pub call_id: CallId,
     /// The sub-agent's task, whole; at most 32 KiB.
     pub task: String,
-    /// The sub-agent's role, if it has one, whose instructions the sub-agent gets as well.
+    /// The sub-agent's role, if it has one. The sub-agent also gets the instructions of that role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The access that the parent asks for.

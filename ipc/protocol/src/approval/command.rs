@@ -1,4 +1,4 @@
-//! Requests for a command, for the network that it lacks, and for another run after a denial.
+//! Requests to approve a command, the network that a command lacks, or another run of a command after a denial.
 
 use ipc::denial::Denial;
 use ipc::id::{AgentId, CallId, ConversationId};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{ProjectPrefixes, TurnAccess};
 use crate::event::Recorded;
 
-/// Makes the type of a request's parameters: the fields of [`AskedCommand`], and the fields of one request alone.
+/// Defines the parameters of one kind of request: the fields of [`AskedCommand`], and those of that kind alone.
 ///
 /// A macro, because serde cannot both flatten a shared struct and reject unknown fields.
 macro_rules! command_params {
@@ -53,7 +53,7 @@ macro_rules! command_params {
         }
 
         impl $name {
-            /// Returns the parameters for a command, with the fields that this request has alone.
+            /// Returns the parameters of a request: the common fields, and those that only this kind of request has.
             pub fn new(asked: AskedCommand $(, $network: $network_type)* $(, $field: $type)*) -> Self {
                 let AskedCommand { conversation_id, agent, call_id, command, cwd, environment, .. } = asked;
                 let AskedCommand { access, digest, grant, rights, timeout_ms, reason, .. } = asked;

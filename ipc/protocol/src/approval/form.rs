@@ -75,8 +75,8 @@ pub fn default_of(field: &FormField) -> Option<FormValue> {
     }
 }
 
-/// Returns chosen values as the value of a field. An empty list says that nothing is chosen; without it, the server
-/// would take its default. `None` for an empty list in a field that needs a choice.
+/// Returns the chosen values as the value of a field. An empty list tells the server that nothing is chosen; if it were
+/// left out, the server would use its default. `None` if the list is empty and the field needs a choice.
 pub fn picked(field: &FormField, values: Vec<String>) -> Option<FormValue> {
     let is_needed =
         matches!(&field.kind, FieldKind::Choices { least, .. } if least.is_some_and(|least| least > 0));

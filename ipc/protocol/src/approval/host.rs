@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Asks about a host that is not on the agent's list, while connections of a running command to it wait.
+/// Asks about a host that is not on the agent's list. Meanwhile a running command's connections to the host wait.
 ///
 /// There is one request for each name and port. `approved` holds until the command ends. With the scope `network`, the
 /// only one for the session, the host joins the list once the command has ended. Without an answer in time the
@@ -19,7 +19,7 @@ pub struct HostApprovalParams {
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
-    /// The call whose command connects. Of several commands that run at a time, the first.
+    /// The call whose command connects. If several commands run at the same time, the first of their calls.
     pub call_id: CallId,
     /// The command, as the agent wrote it.
     pub command: String,

@@ -20,9 +20,9 @@ pub const MOST_TEXT: usize = 1 << 20;
 pub struct ChangePart {
     /// The files that change at least in part, in the order of their paths. A file that is not named stays as it is.
     pub files: Vec<FilePart>,
-    /// SHA-256 of the approved part, in hexadecimal: of a text of lines, each with a line feed. These are the digest of
-    /// the request; then for each file `file H`, with the path's SHA-256, and after it either `hunk H` for each
-    /// approved hunk or `text H`, with the SHA-256 of what was shown.
+    /// Hexadecimal SHA-256 of lines about the approved part, each with a line feed. The first is the digest of the
+    /// request. Then come for each file the line `file H`, with the path's SHA-256, and after it either `hunk H` for
+    /// each approved hunk or `text H`, with the SHA-256 of what was shown.
     pub digest: String,
 }
 
@@ -58,7 +58,8 @@ impl FilePart {
 }
 
 impl ChangePart {
-    /// Returns a part of the change `shown`, whose request has the digest `whole`; `None` for files or hunks not shown.
+    /// Returns an approved part of the change `shown`, whose request has the digest `whole`. `None` if `files` has a
+    /// file or hunk that was not shown.
     pub fn of(whole: &str, shown: &FileChanges, files: Vec<FilePart>) -> Option<Self> {
         let mut lines = format!("{whole}\n");
         for file in &files {
@@ -112,8 +113,8 @@ pub struct HunkRange {
     pub new: Range<usize>,
 }
 
-/// Returns the old bytes with those hunks for whose index, from 0, `takes` returns true. The ranges are in ascending
-/// order; a range outside its text counts as empty.
+/// Returns the old bytes, with those hunks replaced for whose index (from 0) `takes` returns true. The ranges must be
+/// in ascending order; a range outside its text counts as empty.
 pub fn merged(old: &[u8], new: &[u8], hunks: &[HunkRange], takes: impl Fn(usize) -> bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(old.len().max(new.len()));
     let mut at = 0;
@@ -138,7 +139,7 @@ pub struct ChangedText {
 }
 
 impl ChangedText {
-    /// Returns the old text with those hunks for whose index, from 0, `takes` returns true.
+    /// Returns the old text, with those hunks replaced for whose index (from 0) `takes` returns true.
     pub fn with(&self, takes: impl Fn(usize) -> bool) -> String {
         let bytes = merged(self.old.as_bytes(), self.new.as_bytes(), &self.hunks, takes);
         String::from_utf8_lossy(&bytes).into_owned()
@@ -174,7 +175,7 @@ mod tests {
         assert!(empty.hunks().is_empty());
     }
 
-    /// Computes the digest as docs/protocol.md tells a client to compute it.
+    /// Checks the digest with a computation by the text of docs/protocol.md, as a client would do it.
     #[test]
     fn the_digest_is_that_of_the_lines_that_the_documentation_names() {
         let text = FilePart::Text { path: "/p/b".into(), text: "mine\n".to_owned() };

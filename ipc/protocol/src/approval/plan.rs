@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::NamedServer;
 use crate::plan::{PlaceToCreate, Plan};
 
-/// Asks to execute exactly this plan, by another agent with exactly this access, which asks nobody.
+/// Asks to let another agent execute exactly this plan. That agent has exactly this access, and requests no other.
 ///
 /// An answer for the session is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,12 +30,12 @@ pub struct PlanApprovalParams {
     /// Numbers of finished steps, which are not done again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
-    /// All access of the execution, without a private temp directory. Acceptance commands run with it, too.
+    /// All access of the execution except its private temp directory. Acceptance commands run with this access, too.
     pub rights: Rights,
     /// The directory of the project's package caches, outside of the project, if the execution may write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<WirePath>,
-    /// Paths in the plan that do not exist yet. The access is to the directories in which they will be created.
+    /// Paths in the plan that do not exist yet. The execution may write the directories in which they will be created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
     /// The part of the access that the asking agent does not have.

@@ -53,7 +53,7 @@ pub struct ApplyPatchApprovalParams {
     /// Directory that the scope `grant_root` makes writable for the session; absent if that scope is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_root: Option<WirePath>,
-    /// Other calls whose changes the request includes. One answer decides on all, and none for the session fits.
+    /// Other calls whose changes the request includes. One answer decides on all of them; it cannot be for the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<CallId>,
     /// Number of further changes of the same reply that could be shown together with this one.

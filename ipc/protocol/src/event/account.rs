@@ -14,7 +14,7 @@ pub struct Account {
     pub usage: TokenUsage,
     /// The whole cost; `None` if the price of some tokens is unknown.
     pub cost: Option<Usd>,
-    /// The known part of the cost, which is all of it if `cost` is known.
+    /// The known part of the cost; the whole cost if `cost` is known.
     #[serde(default)]
     pub known: Usd,
 }
@@ -29,8 +29,8 @@ impl Account {
         Self { usage, cost, known }
     }
 
-    /// Returns the cost in short form: `$0.08`, `~$0.08` with an estimate in it, `≥ $0.08` if only a part is known.
-    /// `None` if nothing is known.
+    /// Returns the cost in short form: `$0.08`; `~$0.08` if a part is estimated; `≥ $0.08` if only a part is known.
+    /// `None` if no cost is known.
     pub fn money(&self) -> Option<String> {
         let mark = self.usage.mark();
         let at_least = || (self.known > Usd::ZERO).then(|| format!("≥ {mark}{}", self.known));
@@ -44,7 +44,7 @@ impl Account {
 }
 
 impl EventKind {
-    /// Returns tokens and cost of this event alone, or `None` if no model was asked for it.
+    /// Returns tokens and cost of this event alone; `None` if the event reports no request to a model.
     pub const fn spent(&self) -> Option<Account> {
         match self {
             Self::AssistantMessage(message) => Some(Account::of(message.usage, message.cost_usd)),

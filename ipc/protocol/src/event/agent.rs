@@ -26,7 +26,7 @@ pub struct SubAgentSpawned {
     /// SHA-256 of the plan that the sub-agent executes, in hexadecimal; absent without a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// Number of first steps of the plan that earlier executions have finished.
+    /// Number of steps at the beginning of the plan that earlier executions have finished.
     #[serde(default, skip_serializing_if = "are_none")]
     pub finished: u32,
     /// Task in the parent's words.
@@ -74,8 +74,8 @@ pub struct SubAgentResult {
     /// A sentence about the end, if the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that the sub-agent changed, sorted, at most a thousand, without those that git ignores: files that file
-    /// tools changed and, if no other agent wrote, files that a comparison found.
+    /// Files that the sub-agent changed, sorted, at most a thousand, without those that git ignores. They are the files
+    /// that its file tools changed and, if no other agent wrote, those that differ between two scans.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that the sub-agent may have changed other files too; absent if it has not.

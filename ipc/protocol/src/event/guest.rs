@@ -32,10 +32,10 @@ pub struct GuestStarted {
     /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The worker for which the gateway connects, and with which it ends; absent for other guests.
+    /// The worker that the gateway serves. The gateway ends with this worker. Absent for other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Generation>,
-    /// The guest for which the gateway connects, and with which it ends; absent for other guests.
+    /// The other guest that the gateway serves. The gateway ends with that guest. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<GuestId>,
     /// The call for which the guest was started, if there is one.
@@ -104,7 +104,7 @@ pub struct GuestTotals {
 }
 
 impl GuestTotals {
-    /// Returns the sum with other counts; counts that are unknown in both stay unknown.
+    /// Returns the sums of these counts and others. A count that is unknown in both stays unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -120,7 +120,7 @@ impl GuestTotals {
         }
     }
 
-    /// Returns these counts with connections and bytes from the uses of hosts.
+    /// Returns these counts, with the numbers of connections and bytes computed from the uses of hosts.
     #[must_use]
     pub fn with_hosts(self, hosts: &[HostUse]) -> Self {
         let sum = |count: fn(&HostUse) -> u64| Some(hosts.iter().map(count).fold(0, u64::saturating_add));
@@ -133,14 +133,14 @@ impl GuestTotals {
     }
 }
 
-/// The end of a guest: a helper process in a separate sandbox, as for a page or an MCP server.
+/// The reason for the end of a guest, which is a helper process in a separate sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum GuestEnd {
     /// The guest has done its task: it fetched its page, or described its server.
     Finished,
-    /// The guest's worker, its agent, or the guest that it connects for has ended.
+    /// The worker, agent or guest that this guest served has ended.
     OwnerEnded,
     /// The access of the guest's agent changed, so that the agent's worker was replaced.
     RightsChanged,

@@ -167,8 +167,8 @@ pub enum EventKind {
         /// The end of the run, the exit status or signal of the worker, or the fault for which it was killed.
         reason: Recorded<WorkerEnd>,
     },
-    /// Hosts that an agent connected to by name, or tried to: each at the first time, and all of a worker's hosts with
-    /// their bytes at the end of the worker.
+    /// Hosts that an agent connected to by name, or tried to. A host is reported at its first use. At a worker's end
+    /// all its hosts are reported, with their bytes.
     HostsUsed {
         /// The generation of the worker.
         generation: Generation,
@@ -177,9 +177,9 @@ pub enum EventKind {
     },
     /// A guest is ready, and the supervisor has verified its confinement.
     GuestStarted(Box<GuestStarted>),
-    /// A guest has ended: one event for each that started, before the end of the worker or agent that it belonged to.
+    /// A guest has ended. Each started guest has one such event, before the end of the worker or agent that it served.
     GuestEnded(GuestEnded),
-    /// The tools of an MCP server that the user approved, or a difference of the started server from them.
+    /// The tools of an MCP server that the user approved, or a difference between these and the started server's tools.
     ToolPinned(ToolPinned),
     /// A worker broke the protocol, and was killed for it.
     ProtocolViolation {

@@ -1,4 +1,4 @@
-//! Serialises an event as JSON: the envelope first, then `type` and `data` of its kind.
+//! Serialisation of an event as JSON: first the envelope, then the `type` and `data` of the event's kind.
 
 use ipc::id::{AgentId, ConversationId, EventId};
 use serde::{Deserialize, Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 
-/// The first fields of an event's JSON. The fields of the event's kind follow.
+/// Envelope of an event: the first fields of its JSON, before those of the event's kind.
 #[derive(Serialize)]
 struct EventLine<'a> {
     v: u32,

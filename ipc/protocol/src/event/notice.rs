@@ -13,7 +13,7 @@ words! {
         ApprovalsWithdrawn = "approvals_withdrawn",
         /// The model wrote a tool call as text, which was not run.
         CallAsText = "call_as_text",
-        /// The session continues as a copy of another one, whose events come before this.
+        /// The session continues as a copy of another one, whose events precede this one.
         Copied = "copied",
         /// The change set is incomplete or missing.
         ChangeSet = "change_set",

@@ -19,8 +19,8 @@ pub struct PromptFixed {
     /// The earlier event that has the same prompt and the same tools in full, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<EventId>,
-    /// Cause of the new context that starts here, if one does. It keeps messages, calls and results, but no thinking,
-    /// signatures and blocks of the provider's own tools.
+    /// Cause of a new context that starts here, if one does. The new context keeps messages, calls and results, but no
+    /// thinking, signatures and blocks of the provider's own tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_context: Option<NewContext>,
 }

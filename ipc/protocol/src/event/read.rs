@@ -1,6 +1,6 @@
 //! Reading of logged events.
 //!
-//! A log can have a hundred thousand lines, each read in one pass without a copy of its content.
+//! A log can have a hundred thousand lines, so each line is read in one pass and without a copy of its content.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ struct Read {
     observed_by: Option<ObservedBy>,
     r#type: Option<String>,
     kind: Option<EventKind>,
-    /// The member `data`, if it came before `type`.
+    /// The value of `data`, kept as raw JSON if it came before `type`.
     content: Option<Box<RawValue>>,
 }
 
@@ -96,7 +96,7 @@ impl Read {
         }
     }
 
-    /// Fails for a line of another schema version, whose other fields may have another meaning.
+    /// Fails for a line of another schema version, whose fields may have other meanings.
     fn check_version<E: Error>(&self) -> Result<(), E> {
         match self.v {
             Some(OLDEST_SCHEMA..=SCHEMA) => Ok(()),
@@ -172,7 +172,7 @@ fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Deserialises a kind from its tag, which was read already, and from the content that follows in the map.
+/// Deserializer of an event's kind from the tag `type`, which was read already, and from the content that follows.
 struct TaggedEvent<'a, A> {
     tag: &'a str,
     map: &'a mut A,

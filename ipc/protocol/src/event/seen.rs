@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangeKind, FileDiff};
 
-/// The files that changed between two scans of the project, without changes that diffs of tool calls report.
+/// The files that changed between two scans of the project. Changes that diffs of tool calls report are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FilesChanged {
     /// The changed files, in order.
@@ -18,7 +18,7 @@ pub struct FilesChanged {
     /// Number of further changed files, which are too many to be listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
-    /// True if an earlier run was cut off during a turn. Its calls may have made the changes that have no author.
+    /// True if an earlier run was cut off during a turn. Its calls may have made the changes without an author.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     /// Files and directories that git ignores, which are not checked.

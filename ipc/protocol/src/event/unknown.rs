@@ -20,7 +20,7 @@ pub struct UnknownEvent {
 }
 
 impl UnknownEvent {
-    /// Reads a line of a log. `None` if this version knows the type of the event, or does not know its schema.
+    /// Reads a line of a log. `None` if this version knows the event's type, or if it does not know the line's schema.
     pub fn read(line: &[u8]) -> Option<Self> {
         let event: Self = serde_json::from_slice(line).ok()?;
         let is_unknown = (OLDEST_SCHEMA..=SCHEMA).contains(&event.v) && !is_event_type(&event.r#type);

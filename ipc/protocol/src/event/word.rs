@@ -1,6 +1,6 @@
 //! Enums of words in events. Other versions, or servers, may use further words.
 
-/// Makes an enum of words. In JSON each value is its word; an unknown word is kept as `Other`.
+/// Defines an enum of words. In JSON each value is its word; a word that this version does not know is kept as `Other`.
 macro_rules! words {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*

@@ -53,12 +53,12 @@ pub struct OneShot {
     pub effect_digest: String,
 }
 
-/// Logs of earlier versions have call 0 for a rewind.
+/// Reads the id of a call; `None` for 0, which logs of earlier versions have for a rewind.
 fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
     Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
 }
 
-/// Use of a host by one program of an agent, as the agent's gateway counted it.
+/// Use of a host by one program of an agent, with the counts of the agent's gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostUse {
     /// The host's name.

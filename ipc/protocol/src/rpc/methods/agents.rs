@@ -104,10 +104,10 @@ pub struct GuestInfo {
     /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The worker for which a gateway connects; absent for other guests.
+    /// The worker that the gateway serves; absent for other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Generation>,
-    /// The guest for which a gateway connects; absent for other guests.
+    /// The other guest that the gateway serves; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<GuestId>,
     /// The call for which the guest was started, if there is one.

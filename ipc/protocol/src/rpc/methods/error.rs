@@ -67,7 +67,7 @@ pub enum ErrorWord {
     ShuttingDown,
     /// Another front end is connected.
     Occupied,
-    /// The conversation has no such agent, or it has ended.
+    /// The conversation has no agent with this id, or that agent has ended.
     NoSuchAgent,
 }
 

@@ -1,7 +1,7 @@
-//! Notifications to a front end: one typed enum, in two forms.
+//! Notifications to a front end, which can choose between two forms.
 //!
-//! The typed form has a method for each kind of event, the generic form one method with the kind as `type`. Both come
-//! from the same value: `{"v", "conversation_id", "logged"?, "data"}`.
+//! The typed form has a method for each kind of event. The generic form has one method, and the kind as `type`. In both
+//! forms the parameters have the same content: `{"v", "conversation_id", "logged"?, "data"}`.
 
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub const SESSION_EVENT_METHOD: &str = "sessionEvent";
 
 const TYPED: &str = "event/";
 
-/// The table of typed notifications: a row has the method and its content.
+/// Defines the table of typed notifications: each row has the kind of event and its method.
 macro_rules! notifications {
     ($($kind:pat => $constant:ident = $method:literal;)*) => {
         $(
@@ -224,7 +224,8 @@ struct TaggedNotification {
 }
 
 impl Notification {
-    /// Returns the notification of an event; `None` for requests for an approval and for what no client can request.
+    /// Returns the notification of an event; `None` for requests for an approval, and if no client can request the
+    /// event.
     pub fn of(event: UiEvent) -> Option<Self> {
         let UiEvent { conversation_id, agent, kind } = event;
         let kind = match kind {
@@ -251,7 +252,7 @@ impl Notification {
         Some(Self::Passing { conversation_id, kind })
     }
 
-    /// The session that the notification is about.
+    /// Returns the session that the notification is about.
     pub const fn conversation_id(&self) -> &ConversationId {
         match self {
             Self::Logged(event) => &event.session,
@@ -259,7 +260,7 @@ impl Notification {
         }
     }
 
-    /// Returns the JSON-RPC method of the notification in this form.
+    /// Returns the JSON-RPC method of the notification in the form `form`.
     pub const fn method_in(&self, form: NotificationForm) -> &'static str {
         match form {
             NotificationForm::Typed => self.method(),
@@ -267,7 +268,7 @@ impl Notification {
         }
     }
 
-    /// Returns the parameters of the notification in this form, as JSON.
+    /// Returns the parameters of the notification in the form `form`, as JSON.
     pub fn params(&self, form: NotificationForm) -> serde_json::Result<Box<RawValue>> {
         let tagged = match self.kind() {
             NotificationKind::Logged(kind) => serde_json::to_string(kind)?,

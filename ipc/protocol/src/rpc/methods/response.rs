@@ -1,4 +1,4 @@
-//! Parsing of responses to requests for an approval. A response that does not fit its request is no answer.
+//! Parsing of responses to requests for an approval. A response that does not fit its request counts as no answer.
 
 use serde::de::DeserializeOwned;
 
@@ -28,7 +28,7 @@ pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAns
     })
 }
 
-/// Returns a sentence about a response to a request that no longer waits for one, with the decision in it.
+/// Returns a sentence about a late response, to a request that no longer waits for one. The sentence has the decision.
 pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     let decided = match outcome {
         ResponseOutcome::Result(result) => ReviewDecision::word_in(result.get()),

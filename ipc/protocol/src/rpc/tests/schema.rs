@@ -20,7 +20,7 @@ fn every_method_has_its_schema_and_every_reference_leads_somewhere() {
     follow(&schema, &schema);
 }
 
-/// Only the id of a response to an unreadable line is null.
+/// Checks that the schema permits `null` only for the id of a response to an unreadable line.
 #[test]
 fn what_is_optional_is_never_null() {
     let text = schema().to_string();

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 
-/// Id of a request: a number or a string, kept as it was written, since the response has to repeat it exactly.
+/// Id of a request: a number or a string. It is kept exactly as written, since the response has to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(String);
 

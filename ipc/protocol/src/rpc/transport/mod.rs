@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0, one object per line, with any methods.
+//! JSON-RPC 2.0 for any methods, with one JSON object per line.
 
 mod id;
 mod incoming;

@@ -1,4 +1,4 @@
-//! Lines for the peer, without line ends. JSON contains none: serde writes none, and strings escape theirs.
+//! Lines for the peer, without line ends. Their JSON has none either: serde writes none, and escapes those in strings.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub fn success<T: Serialize>(id: &RequestId, result: &T) -> serde_json::Result<S
     serde_json::to_string(&Success { jsonrpc: JSONRPC, id, result })
 }
 
-/// Serialises the response to a request that failed, or to an invalid line: then `id` may be `None`.
+/// Serialises the response to a request that failed, or to a line without a readable id; `id` is `None` in that case.
 pub fn failure<E: Serialize>(id: Option<&RequestId>, error: &E) -> serde_json::Result<String> {
     serde_json::to_string(&Failure { jsonrpc: JSONRPC, id, error })
 }
