@@ -1,12 +1,12 @@
-//! The lines of a file that a change affects.
+//! Lines of a file that a change affects, with some lines around them.
 
 use crate::effect::{FileEffect, FileState};
 use crate::tool::Change;
 
-/// Maximum bytes of the old and the new text of a change together.
+/// Maximum total size in bytes of the old and the new text of a change.
 const MOST: usize = 64 << 10;
 
-/// Number of equal lines shown around the changed ones if a file is not shown whole.
+/// Number of unchanged lines before and after the changed ones, if a file is not shown whole.
 const AROUND: usize = 3;
 
 impl FileEffect {
@@ -28,7 +28,7 @@ impl FileEffect {
 }
 
 impl Change {
-    /// Number of bytes of both texts together.
+    /// Returns the total size of both texts in bytes.
     pub fn length(&self) -> usize {
         self.old.as_ref().map_or(0, String::len) + self.new.len()
     }

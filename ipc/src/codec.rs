@@ -1,7 +1,7 @@
 //! Converts values to bytes and back. No other file uses bincode.
 //!
 //! tokio-serde 0.9 uses bincode 1.3.3, which is unmaintained (RUSTSEC-2025-0141; `deny.toml` gives the reason to keep
-//! it). A size limit, fixed-width integers and the rejection of trailing bytes protect against hostile peers.
+//! it). Against hostile peers, the codec limits the size, uses integers of fixed width and rejects trailing bytes.
 
 use bincode::Options;
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     options().deserialize(bytes).map_err(CodecError::Decode)
 }
 
-/// Decodes exactly one value from all of `bytes`, whose number the caller has limited.
+/// Decodes exactly one value from all of `bytes`. The caller must have limited the number of bytes.
 pub fn decode_bounded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     bincode::DefaultOptions::new()
         .with_fixint_encoding()

@@ -16,8 +16,8 @@ pub struct Confinement {
     pub rights: Rights,
     /// The project's root: the working directory of the program, displayed as `.` in descriptions of access.
     pub project: WirePath,
-    /// Private temp directory, which becomes `TMPDIR` and must exist. It is the only writable directory that may be in
-    /// a hidden one. `None` for a program without one.
+    /// Private temp directory, which becomes `TMPDIR` and must exist. Other writable directories may not be in a hidden
+    /// directory. `None` for a program without one.
     pub temp: Option<WirePath>,
     /// Identities of the hidden files in writable directories since the start of the session, so that renamed files
     /// stay hidden. Filled in before each start.
@@ -28,8 +28,8 @@ pub struct Confinement {
     pub environment: Environment,
     /// True if the program starts even if this platform lacks a layer of the tier.
     pub allow_degraded: bool,
-    /// True if the program may only read. Changes of modes, owners, times and attributes are then denied as well, which
-    /// rules on directories do not cover.
+    /// True if the program may only read. Changes of modes, owners, times and attributes are then denied, too; rules on
+    /// directories do not cover these.
     pub read_only: bool,
     /// The tier in which the program runs.
     pub tier: TierChoice,
@@ -126,7 +126,7 @@ impl Confinement {
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// Returns the confinement with paths as the program sees them: with `/tmp` in place of a private temp directory.
+    /// Returns the confinement with paths as the program sees them, where a private temp directory may be `/tmp`.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -174,7 +174,7 @@ pub fn rights_in_tier(
     (seen, Some(TMP.into()))
 }
 
-/// Replaces the prefix `from` of a path with `to`.
+/// Replaces the prefix `from` of the path `value` with `to`, if the path has that prefix.
 fn follow(value: &mut Vec<u8>, from: &[u8], to: &[u8]) {
     if let Some(rest) = value.strip_prefix(from).filter(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
     {
@@ -198,8 +198,9 @@ pub struct Environment {
     pub pass: Vec<String>,
     /// Variables that are set, with their values.
     pub set: Vec<(String, Vec<u8>)>,
-    /// Directory of the caches that some of these variables name; displayed as `caches` if the program may write it,
-    /// unless it is in the private temp directory. `None` if no cache is copied from levels with more access.
+    /// Directory of the package caches that some of these variables name. Summaries show it as `caches` if the program
+    /// may write it, unless it is in the private temp directory. `None` if they get no copies from others with more
+    /// access.
     pub caches: Option<WirePath>,
 }
 
@@ -221,7 +222,7 @@ pub enum BrokerReport {
         stage: String,
         /// The step that failed, and its cause.
         detail: String,
-        /// The refusal, if this machine refuses the full tier.
+        /// The step that failed, if this machine refuses the full tier.
         refusal: Option<FullTierRefusal>,
     },
     /// The program and all its descendants are gone.

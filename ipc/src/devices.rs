@@ -1,7 +1,7 @@
-//! Directories of shared memory and of terminals. In a container, only one agent at a time has each of them.
+//! Directories of shared memory and of terminals. In a container, only one agent at a time gets access to each of them.
 //!
 //! A rule of the floor tier covers all processes' segments and terminals, so an agent gets such a directory only while
-//! it holds the lock (flock(2)) on it. If a confined program takes the lock, no agent gets it.
+//! it holds the lock (flock(2)) on it. If a confined program takes the lock, no agent gets access.
 
 use std::fs::File;
 

@@ -124,7 +124,7 @@ impl Effect {
     }
 }
 
-/// Joins the parts of one effect, up to [`MAX_EFFECT`] bytes.
+/// Collector of the parts of one effect, up to [`MAX_EFFECT`] bytes.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,
@@ -151,7 +151,7 @@ impl Assembler {
     }
 }
 
-/// Serialises a `Vec<u8>` as one byte string. By default, serde writes it number by number.
+/// Serialisation of a `Vec<u8>` as one byte string. By default, serde writes each byte as a number.
 pub(crate) mod bytes {
     use std::fmt;
 

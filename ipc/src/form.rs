@@ -1,6 +1,6 @@
 //! Forms in which an MCP server asks a person something: flat, typed and bounded. All texts are the server's.
 //!
-//! The guest, the process around the server, makes them from the server's JSON schema.
+//! The guest, which is the process around the server, converts the server's JSON schema to such a form.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub const MAX_ABOUT: usize = 1 << 10;
 /// Maximum bytes of a text that the person enters.
 pub const MAX_VALUE: usize = 4 << 10;
 
-/// Maximum bytes of the question that the form belongs to.
+/// Maximum bytes of the question with which a server sends a form.
 pub const MAX_MESSAGE: usize = 4 << 10;
 
 /// A field of the form that an MCP server asks the person to fill in.

@@ -5,12 +5,12 @@
 //!                                                └───◄── GatewayOrder ───────┘
 //! ```
 //!
-//! An [`Arrival`] is one message of a `SOCK_SEQPACKET` socket in the form of [`codec`](crate::codec), with
-//! exactly one descriptor: the accepted connection (`SCM_RIGHTS`, unix(7)). The other two are frames of
-//! generation 0 on a stream socket.
+//! An [`Arrival`] is one message of a `SOCK_SEQPACKET` socket in the form of [`codec`](crate::codec), with exactly one
+//! descriptor: the accepted connection (`SCM_RIGHTS`, unix(7)). Orders and reports are frames of generation 0 on a
+//! stream socket.
 //!
 //! If a person can be asked, connections to hosts that are not on the agent's list arrive as well. They wait in the
-//! gateway while it asks ([`GatewayReport::Asked`]) and the supervisor answers ([`GatewayOrder::Answer`]).
+//! gateway until its question ([`GatewayReport::Asked`]) is answered by the supervisor ([`GatewayOrder::Answer`]).
 
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ pub const PROXY: (&str, u16) = ("proxy.bailiwick.internal", 1080);
 /// A connection that a program in the sandbox makes to a host, as the broker reports it to the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
-    /// The host that the program looked up, or asked the proxy for.
+    /// The host whose address the program looked up, or that the program named to the proxy.
     pub name: HostName,
     /// The port on the host that the program wants.
     pub port: u16,
@@ -45,7 +45,7 @@ pub enum GatewayOrder {
     Start {
         /// The hosts that may be connected to.
         hosts: Hosts,
-        /// True if the gateway asks about hosts that are not in `hosts`. Otherwise it ends connections to them.
+        /// True if the gateway asks about hosts that are not in `hosts`. If false, it ends connections to such hosts.
         asks: bool,
     },
     /// Answers a question. The answer also applies to later connections to the same name and port.

@@ -66,7 +66,7 @@ number! {
     Generation, u32
 }
 number! {
-    /// Number of a guest among those of its agent, from 1 in each run of the session.
+    /// Number of a guest among those of its agent. Each run of the session counts from 1.
     GuestId, u32
 }
 number! {
@@ -110,7 +110,7 @@ impl AgentId {
         self.0.matches('.').count()
     }
 
-    /// Returns a sort key that places agents before those below them, and `1.2` before `1.10`.
+    /// Returns a sort key by which an agent comes before the agents below it, and `1.2` before `1.10`.
     pub fn in_tree(&self) -> (Vec<u32>, &str) {
         let numbers = self.0.split('.').map(|number| number.parse().unwrap_or(u32::MAX));
         (numbers.collect(), &self.0)

@@ -1,4 +1,4 @@
-//! Pictures for a model, as data. This module does not parse them; the crate `picture` does.
+//! Pictures for a model, as data. The crate `picture` parses them, not this module.
 
 use std::fmt;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub struct Image {
     bytes: Arc<[u8]>,
 }
 
-/// Error: a picture has this number of bytes, too many. The text continues a sentence that begins with the picture.
+/// Error: a picture has this many bytes, too many. The text continues a sentence whose subject is the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has {0} bytes, and a picture can have at most {MAX_IMAGE_BYTES}: make the picture smaller")]
 pub struct TooManyBytes(pub u64);

@@ -131,12 +131,12 @@ impl MissingRight {
         )
     }
 
-    /// True if no user should grant the right: it includes the user's home, or a directory above home or project.
+    /// True if no user should grant the right, since it includes the home, or a directory above home or project.
     pub const fn takes_too_much(&self) -> bool {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }
 
-    /// True if operation and object of a denial already say all about the right but its reason.
+    /// True if a denial's operation and object already tell everything about the right except the reason.
     pub fn is_said_by(&self, operation: Operation, object: &Object) -> bool {
         match (self, operation, object) {
             (
@@ -153,7 +153,7 @@ impl MissingRight {
         }
     }
 
-    /// Returns the reason why the access lacks the right, as the rest of a sentence; `None` if none is needed.
+    /// Returns the reason why the access lacks this right, as the rest of a sentence; `None` if none is needed.
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),
@@ -195,7 +195,7 @@ impl MissingRight {
 }
 
 impl ClosedBy {
-    /// Returns the reason as the rest of a sentence. `None` for the approval mode, which the proposed grant names.
+    /// Returns the reason as the rest of a sentence. `None` for the approval mode, since the proposed remedy names it.
     const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Mode => None,

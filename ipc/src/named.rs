@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 
-/// A path that a command's output complains about, as it was when the command had ended.
+/// A path that error messages in a command's output name, in its state after the end of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPlace {
     /// The path as it is in the output.
@@ -57,7 +57,7 @@ impl Permits {
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
-/// Results of operations in the command's confinement: an error number, 0 on success, `None` if not tried.
+/// Results of operations that the worker repeated: an error number, 0 on success, `None` if it was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Result of opening the path for reading.

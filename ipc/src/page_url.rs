@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rights::{HostError, HostName, HostRule, Hosts};
 
-/// Maximum length of a URL in bytes, after characters that are not ASCII have been escaped.
+/// Maximum length of a URL in bytes. Characters that are not ASCII count in their escaped form.
 pub const MAX_URL: usize = 4 << 10;
 
 const HTTPS: u16 = 443;
@@ -40,7 +40,7 @@ pub enum UrlError {
     /// The port is not a number from 1 to 65535.
     #[error("the port of the URL is not a number from 1 to 65535")]
     Port,
-    /// A character that URLs cannot have, and that browsers and servers interpret differently.
+    /// The URL has a character that is not permitted in URLs, and that browsers and servers interpret differently.
     #[error("a URL cannot have {0:?}")]
     Character(char),
     /// The URL exceeds [`MAX_URL`].

@@ -28,7 +28,7 @@ impl WirePath {
         self.0.as_os_str().as_bytes()
     }
 
-    /// True if `self` is `root` or lies beneath it, by whole components.
+    /// True if `self` is `root` or is beneath it. Compares whole components.
     pub fn is_within(&self, root: &Self) -> bool {
         // A session has hundreds of hidden paths, most of them elsewhere. Names that differ in a letter show that
         // quickly.
@@ -40,13 +40,13 @@ impl WirePath {
     }
 }
 
-/// True if a byte is part of a name: it neither ends a component, nor begins one that parsing drops, such as `.`.
+/// True if a byte is a normal part of a name, and neither ends a component nor may begin one like `.` or `..`.
 const fn is_in_a_name(byte: u8) -> bool {
     !matches!(byte, b'/' | b'.')
 }
 
-/// Returns the parent and the name of a path, if it has both. Works on bytes if the path is canonical, since splitting
-/// into components is several times slower.
+/// Returns the parent and the name of a path, if it has both. Splits a canonical path by bytes, since splitting by
+/// components is several times slower.
 pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     let bytes = path.as_os_str().as_bytes();
     let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
@@ -56,7 +56,7 @@ pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     }
 }
 
-/// True if a path is spelt as `above` joined with `name`, and not as `a/./b` or `a//b`.
+/// True if a path is spelt exactly as `above` joined with `name`. False for other spellings, such as `a/./b` or `a//b`.
 pub fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
     let slash = usize::from(above.as_os_str() != "/");
     path.as_os_str().len() == above.as_os_str().len() + slash + name.len()

@@ -1,4 +1,4 @@
-//! The order of a worker's messages: one table, as in OpenSSH's monitor. A violation ends the worker.
+//! Order of a worker's messages, as one table (like that of OpenSSH's monitor). A worker that violates it is ended.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The relation of an internet address to this machine. Binding an address, which sends nothing, shows if it is local.
+//! Relation of an internet address to this machine. An address that can be bound, which sends nothing, is local.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rights::Reach;
 
-/// Addresses of credential services: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle, Tencent,
-/// Scaleway.
+/// Addresses of the credential services of AWS, Google, Azure, Alibaba, Oracle, Tencent and Scaleway.
 const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
@@ -24,8 +23,8 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// "Address family not supported": the kernel has no IPv6. [`io::ErrorKind`] has no kind for it. All supported
-/// architectures use this number (`asm-generic/errno.h`).
+/// Error number of "Address family not supported": the kernel has no IPv6. [`io::ErrorKind`] has no kind for it. All
+/// supported architectures use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// The relation of an address to this machine.
@@ -46,7 +45,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Returns the relation of an address to this machine. The interface of a link-local address (its scope) counts.
+    /// Returns the relation of an address to this machine. For a link-local address, its interface (scope) counts.
     pub fn of(address: SocketAddr) -> Self {
         match Self::of_any_scope(address.ip()) {
             Self::LinkLocal if is_own_link_local(address) => Self::Host,
@@ -66,7 +65,7 @@ impl Place {
         })
     }
 
-    /// Returns the relation if the address alone determines it; `None` if the machine's interfaces do.
+    /// Returns the relation of an address if it is the same on every machine; `None` if it depends on the interfaces.
     fn by_form(address: IpAddr) -> Option<Self> {
         if METADATA.contains(&address) {
             return Some(Self::Metadata);
@@ -149,8 +148,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// True if this process can bind the address. Interfaces change, and whole networks can be local, so there is no list.
-/// With `ip_nonlocal_bind` every address counts as local.
+/// True if this process can bind the address. There is no list of local addresses, since interfaces change and whole
+/// networks can be local. With `ip_nonlocal_bind`, every address counts as local.
 pub fn is_local(address: IpAddr) -> bool {
     let strange = |error: &io::Error| {
         error.kind() != io::ErrorKind::AddrNotAvailable && error.raw_os_error() != Some(EAFNOSUPPORT)
@@ -158,7 +157,7 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// True if the address is unicast, link-local and this machine's own. Any machine can bind any multicast group.
+/// True if the address is link-local, unicast and this machine's own. (Any machine can bind a multicast group.)
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

@@ -1,4 +1,4 @@
-//! System calls that the broker denied. Such a denial is certain, since the broker itself denied the call.
+//! System calls that the broker denied. Since the broker itself reports them, such denials are certain.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,10 @@ use crate::rights::HostName;
 /// Maximum size in bytes of a frame with a refusal: a pipe accepts it as a whole or not at all (`PIPE_BUF`, pipe(7)).
 pub const MAX_REFUSAL: usize = 4096;
 
-/// A system call that the rules of the sandbox denied, and that machine and file permissions would have allowed.
+/// A system call that the sandbox's rules denied. Without the sandbox, the machine and file permissions allow it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Pid, as the broker sees it, of the confined program's child from which the caller descends, or of the program.
+    /// Pid, as the broker sees it, of the confined program, or of that child of it from which the caller descends.
     pub process: u32,
     /// Name that the calling process has set for itself: any text.
     pub program: String,
@@ -27,12 +27,12 @@ pub struct Refusal {
     pub errno: i32,
     /// Number of attempts of this act at this target so far.
     pub count: u64,
-    /// Number of other refusals to descendants of `process` that were not reported.
+    /// Number of other denials for descendants of `process` that were not reported.
     pub untold: u64,
 }
 
 impl Refusal {
-    /// True if the object is an internet address or a host name.
+    /// True if the target is an internet address or a host name.
     pub const fn is_of_internet(&self) -> bool {
         matches!(self.object, Target::Internet(..) | Target::Host { .. })
     }
@@ -62,7 +62,7 @@ pub enum Act {
 pub enum Target {
     /// An internet address, and its relation to the machine as far as the broker can tell it.
     Internet(SocketAddr, Place),
-    /// A host whose name was looked up.
+    /// A host whose name the program looked up.
     Host {
         /// The host that the program looked up.
         name: HostName,

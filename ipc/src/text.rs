@@ -1,8 +1,8 @@
-//! Text from other programs, made safe for a terminal; bytes as text.
+//! Text from other programs, made safe to display on a terminal. Bytes as text.
 
 use std::fmt::Write;
 
-/// Escapes control and invisible characters but line ends and tabs, so that hostile text cannot control the terminal.
+/// Escapes control and invisible characters except line ends and tabs, so that text cannot control the terminal.
 pub fn harmless(text: &str) -> String {
     let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
     if text.chars().all(visible) {
@@ -11,7 +11,7 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
-/// Escapes control characters, invisible ones, line ends and tabs, so that foreign text stays on one line.
+/// Escapes control and invisible characters, also line ends and tabs, so that untrusted text stays on one line.
 pub fn one_line(name: &str) -> String {
     harmless(name).replace('\n', "\\n").replace('\t', "\\t")
 }

@@ -1,4 +1,4 @@
-//! Calls and results of the six tools, typed, because bincode cannot encode JSON values.
+//! Calls and results of the six tools. They are typed, since bincode cannot encode JSON values.
 
 use std::fmt;
 
@@ -249,7 +249,7 @@ pub struct WrittenFile {
     pub replacements: u64,
     /// The changed lines. Absent if they are too many or are not text.
     pub change: Option<Change>,
-    /// Remarks, one clause each: about other changes, and about other names of the file.
+    /// Remarks, one clause each: about other changes, and about other names (hard links) of the file.
     pub notes: Vec<String>,
 }
 
@@ -279,7 +279,7 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// Paths that error messages in the output mention, in their order.
     pub named: Vec<NamedPlace>,
-    /// Pid, as the worker sees it, of the process above all others of the command. Used to assign refusals to calls.
+    /// Pid, as the worker sees it, of the command's reaper: the ancestor of all its processes. For attributing denials.
     pub process: u32,
     /// Refusals that the broker reported for the command's processes. No worker sends them, so none can forge them.
     #[serde(skip)]

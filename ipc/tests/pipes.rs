@@ -133,7 +133,7 @@ fn bytes_of<M: serde::Serialize>(messages: &[M]) -> Vec<u8> {
     bytes
 }
 
-/// Compares encoded messages with checked-in bytes, so that a wire type cannot change without `frame::VERSION`.
+/// Compares encoded messages with bytes in the repository, so that no wire type changes without `frame::VERSION`.
 #[test]
 fn golden_frames_are_what_they_were() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/frames");

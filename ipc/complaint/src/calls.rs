@@ -15,7 +15,7 @@ pub struct DeniedCall {
     pub when: When,
 }
 
-/// Arguments with which the sandbox denies a system call, and the error that the call returns.
+/// Condition under which the sandbox denies a system call, and the error that the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Denied with EPERM, whatever the arguments.
@@ -23,11 +23,11 @@ pub enum When {
     /// Denied with ENOSYS, whatever the arguments, as on a kernel without the call. Every kernel with Landlock has
     /// these calls, except those of `io_uring`.
     AsIfAbsent,
-    /// Denied with EPERM for some arguments. A line of output does not show the arguments, so it cannot show the cause.
+    /// Denied with EPERM for some arguments. Output does not show the arguments, so it does not show the cause either.
     Sometimes,
 }
 
-/// The denied system calls: condition, number of the capability in linux/capability.h, and names separated by spaces.
+/// Denied system calls, in groups: the condition, the number of the capability (linux/capability.h), and the names.
 const DENIED: &[(When, Option<u8>, &str)] = &[
     (Sometimes, None, "personality"),
     (Sometimes, Some(13 /* NET_RAW */), "socket"),
@@ -61,7 +61,7 @@ pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
     })
 }
 
-/// Returns the system call that the line reports as denied, as in `unshare: unshare failed: …`, `bpf: …` or
+/// Returns the system call that the line reports as denied. Examples: `unshare: unshare failed: …`, `bpf: …`,
 /// `perf_event_open(…) returned with 1 (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
     let complaint = ErrorLine::of(line, &PHRASES)?;

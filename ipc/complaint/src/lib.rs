@@ -1,7 +1,7 @@
 //! Lines of a command's output that report a denied path.
 //!
-//! The worker looks up the paths in these lines, and the supervisor judges the same lines. Output proves nothing:
-//! programs print what they like.
+//! The worker examines the paths in these lines, and the supervisor judges the same lines. Output proves nothing, since
+//! programs can print any text.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,8 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// Lower-case phrases about a denied path, with error numbers. EBUSY and EXDEV come from moves and links across mounts.
+/// Lower-case phrases with which programs report a denied path, each with its error number. EBUSY and EXDEV come from
+/// moves and links across mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
     ("read-only file system", EROFS),
@@ -34,23 +35,23 @@ pub const REFUSALS: [(&str, i32); 7] = [
     ("cross-device link not permitted", EXDEV),
 ];
 
-/// Programs and calls that signal a process by its number.
+/// Names of programs and calls that signal a process by its pid.
 const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
 
 /// Directory of POSIX shared memory and semaphores (`shm_overview(7)`, `sem_overview(7)`).
 const MEMORY: &str = "/dev/shm";
 
-/// Phrases, in lower case, that name a call for POSIX shared memory or semaphores.
+/// Lower-case phrases that mention a call for POSIX shared memory or semaphores.
 const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared memory segment"];
 
-/// A line about a denied path.
+/// Line of output that reports a denied path.
 #[derive(Clone, Debug)]
 pub struct ErrorLine<'a> {
     line: &'a str,
     lower: String,
     pub errno: i32,
     at: Range<usize>,
-    /// True if a Python stack trace above the line ends in a call for shared memory or a semaphore.
+    /// True if the line ends a Python stack trace whose last call created shared memory or a semaphore.
     in_memory: bool,
 }
 
@@ -77,7 +78,8 @@ impl<'a> ErrorLine<'a> {
         Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
     }
 
-    /// Id of the process that could not be signalled, from `kill: 12: …` or `kill: (12) - Operation not permitted`.
+    /// Returns the pid of the process that could not be signalled, from `kill: 12: …` or `kill: (12) - Operation not
+    /// permitted`; `None` for other lines.
     pub fn process(&self) -> Option<u32> {
         let segments: Vec<_> = self.before().trim_end_matches([' ', ':', '-', ')']).split(": ").collect();
         let [.., program, number] = segments.as_slice() else { return None };
@@ -89,7 +91,7 @@ impl<'a> ErrorLine<'a> {
         matches!(self.program(), "bash" | "sh" | "dash")
     }
 
-    /// Returns the line without quoted texts and paths: the path `…/writer.rs` says nothing about writing.
+    /// Returns the line without quoted texts and paths, whose words mislead: `…/writer.rs` says nothing about writing.
     pub fn words(&self) -> String {
         let words = names::without_quoted(self.line, &self.lower);
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
@@ -102,7 +104,7 @@ impl<'a> ErrorLine<'a> {
         self.errno == EACCES && (self.in_memory || says_so() || names_segment())
     }
 
-    /// Returns the paths that the line names: quoted ones first, then those between colons.
+    /// Returns the paths in the line: first those in quotes, then those between colons.
     pub fn paths(&self) -> Vec<&'a str> {
         if self.is_of_memory() {
             return vec![MEMORY];
@@ -126,15 +128,15 @@ impl<'a> ErrorLine<'a> {
         usable(paths)
     }
 
-    /// Returns the path after the phrase about the error: `AccessDeniedException: /etc/x`,
-    /// `Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
+    /// Returns the path after the phrase that reports the error, as in `AccessDeniedException: /etc/x` or `Permission
+    /// denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
     fn after(&self) -> Option<&'a str> {
         let rest = self.line.get(self.at.end..)?;
         let end = |c: char| c.is_whitespace() || ",;()".contains(c);
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
 
-    /// True if the line only quotes: a search result, a test's name, a quotation, a message of another machine.
+    /// True if the line only quotes an error: a search result, a test's name, a message of another machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {
@@ -150,7 +152,7 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
-/// Removes overlong texts, and names like `/dev/tcp/HOST/PORT`, which bash does not open but connects to.
+/// Removes texts that are too long, and names like `/dev/tcp/HOST/PORT`: for these bash opens a connection, no file.
 fn usable(mut paths: Vec<&str>) -> Vec<&str> {
     let is_a_shells_own = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
     paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));

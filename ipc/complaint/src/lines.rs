@@ -2,13 +2,13 @@
 
 const MAX_LINES: usize = 4000;
 
-/// Paths of Python's modules for POSIX shared memory and semaphores, as a stack trace ends them before `, line 57`.
+/// Ends of the paths of Python's modules for POSIX shared memory and semaphores, as they are quoted in a stack trace.
 const OF_MEMORY: [&str; 2] = ["multiprocessing/shared_memory.py\"", "multiprocessing/synchronize.py\""];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     pub text: &'a str,
-    /// True if the line ends a stack trace whose last call created shared memory or a semaphore. It may name no path.
+    /// True if the line (perhaps without a path) ends a stack trace that created shared memory or a semaphore.
     pub in_memory: bool,
 }
 

@@ -1,4 +1,4 @@
-//! File names in a line of text: between quotes, and as words.
+//! File names in a line of text, in quotes or as words.
 
 const QUOTES: [(char, char); 6] = [('\'', '\''), ('"', '"'), ('`', '`'), ('`', '\''), ('‘', '’'), ('“', '”')];
 
@@ -24,7 +24,7 @@ fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + quote.len()..]))
 }
 
-/// Returns the lower-case line without its quoted texts and their quotes.
+/// Returns `lower`, the line in lower case, without the quoted texts and their quotes.
 pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     let mut words = lower.to_owned();
     for name in quoted(line) {
@@ -36,7 +36,7 @@ pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     words
 }
 
-/// Returns the path that a segment between colons is, spaces included, or that is its last word, as in `open /etc/x`.
+/// Returns the path in a segment between colons: the whole segment with spaces, or its last word, as in `open /etc/x`.
 pub(super) fn path_in(segment: &str) -> Option<&str> {
     let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
     let last = segment.rsplit_once(' ').map(|(_, word)| word);
@@ -54,8 +54,8 @@ pub(super) fn name_in(segment: &str) -> Option<&str> {
     (!name.contains([' ', '[', '(']) && !is_code).then_some(name)
 }
 
-/// Returns the path, spaces included, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. dash
-/// prints a bare line number, unlike bash in `line 1: cannot create temp file for here-document`.
+/// Returns the path (spaces included) of a redirection that dash could not open, as in `sh: 1: cannot create /srv/a b`.
+/// dash prints a bare line number, unlike bash in `line 1: cannot create temp file for here-document`.
 pub(super) fn redirected(before: &str) -> Option<&str> {
     let before = before.trim_end();
     let before = before.strip_suffix(':').unwrap_or(before);

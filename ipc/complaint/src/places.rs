@@ -9,7 +9,7 @@ use ipc::named::{Asked, NamedPlace, Permits};
 
 use super::{ErrorLine, lines};
 
-/// Maximum number of paths that are taken from one output, which may be hostile.
+/// Maximum number of paths that are taken from one output. The limit protects against hostile output.
 const MAX_PLACES: usize = 32;
 
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
@@ -25,7 +25,7 @@ pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permit
     }
 }
 
-/// Resolves links and `..` as far as the path exists. The part that does not exist stays as named.
+/// Resolves links and `..` in the existing part of a path. The missing part stays as it is.
 pub fn resolved(path: &Path) -> PathBuf {
     let (whole, rest) = path
         .ancestors()

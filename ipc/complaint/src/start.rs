@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Words with which a command or its program changes the directory.
+/// Words in commands and programs that change the working directory.
 const MOVES: [&str; 11] =
     ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
 

@@ -1,9 +1,9 @@
-//! Pictures, recognised by their content, limited in size, and never decoded.
+//! Pictures for models. They are recognised by their content, limited in size, and never decoded.
 //!
-//! The structure (chunks, segments, blocks) is checked, because a provider rejects the whole conversation for an
-//! incomplete picture. Without decoding, a decompression bomb is harmless.
+//! The structure (chunks, segments, blocks) is checked, since a provider rejects the whole conversation if a picture is
+//! incomplete. As nothing is decoded, a decompression bomb does no harm.
 //!
-//! The worker reads files with [`read`]; the supervisor calls [`check`] for pictures of workers, logs and recordings.
+//! The worker uses [`read`] for files; the supervisor uses [`check`] for pictures from workers, logs and recordings.
 
 #![forbid(unsafe_code)]
 
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use ipc::image::{Image, MAX_IMAGE_BYTES, MediaType, TooManyBytes};
 
-/// Maximum number of pixels per side: the vendors' limit.
+/// Maximum width and height in pixels, as model providers limit them.
 pub const MAX_IMAGE_SIDE: u32 = 8000;
 
-/// Reason that bytes are no picture for a model. The text continues a sentence that begins with the bytes' source.
+/// Reason why bytes are no picture for a model. Its text continues a sentence whose subject is the bytes' source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     #[error("is not a PNG, JPEG, GIF or WebP picture")]
@@ -57,7 +57,7 @@ pub fn check(image: &Image) -> Result<(), ImageError> {
     check_claims(image.bytes(), image.media_type(), (Some(width), Some(height)))
 }
 
-/// Like [`check`], with a claimed width or height that may be missing.
+/// Checks like [`check`], but a claimed width or height may be missing.
 pub fn check_claims(
     bytes: &[u8],
     claimed: MediaType,

@@ -12,7 +12,7 @@ pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns width and height of a PNG with all chunks from `IHDR` to `IEND`, and data between them (PNG, §5).
+/// Returns width and height of a complete PNG: all chunks from `IHDR` to `IEND`, with data between them (PNG, §5).
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     const SIGNATURE: usize = 8;
     const AROUND_DATA: usize = 12;
@@ -34,8 +34,8 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns width and height of a JPEG that is complete: segments with a frame header up to the scan, and an
-/// end-of-image mark after them (ITU T.81, annex B).
+/// Returns width and height of a complete JPEG: segments with a frame header, a scan, and an end-of-image mark (ITU
+/// T.81, annex B).
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     const END: [u8; 2] = [0xff, 0xd9];
     let (mut at, mut size) = (2, None);
@@ -69,7 +69,7 @@ const fn is_frame_header(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }
 
-/// Returns the logical screen's width and height of a GIF that is complete: blocks up to the trailer, with at least one
+/// Returns width and height of the logical screen of a complete GIF: blocks up to the trailer, with at least one
 /// picture (`GIF89a` specification).
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     const HEADER: usize = 13;
@@ -96,7 +96,7 @@ const fn colour_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-/// Returns the position after a GIF's sub-blocks, the last of which is empty.
+/// Returns the position after a sequence of a GIF's sub-blocks, which ends with an empty one.
 fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*bytes.get(at)?) {
@@ -106,7 +106,7 @@ fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns width and height of a WebP whose RIFF container is complete. The first chunk has the size (WebP container
+/// Returns width and height of a WebP with a complete RIFF container. They are in the first chunk (WebP container
 /// specification; RFC 6386 §9.1 if lossy, §3 of the lossless bitstream's specification otherwise).
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     const BEFORE_COUNT: usize = 8;

@@ -1,5 +1,5 @@
-//! Typed pipe ends: an [`Outgoing`] writes messages of one direction, a [`FrameReader`] reads those of the other, so no
-//! end can send the messages that it should receive.
+//! Typed ends of pipes. An [`Outgoing`] writes messages of one direction, and a [`FrameReader`] reads those of the
+//! other. So no process can send the messages that it should receive.
 
 mod blocking;
 #[cfg(feature = "tokio")]

@@ -1,4 +1,4 @@
-//! Pipe ends for tokio: tokio-util cuts frames, tokio-serde and [`codec`](crate::codec) make messages of them.
+//! Pipe ends for tokio. tokio-util splits the stream into frames; tokio-serde and [`codec`](crate::codec) decode them.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -115,7 +115,7 @@ impl Encoder<Bytes> for FrameCodec {
     }
 }
 
-/// Encodes and decodes the part of a frame after its length, in the form that tokio-serde needs.
+/// Codec of a frame without its length field, in the form that tokio-serde needs.
 #[derive(Debug)]
 struct Sealed<M> {
     generation: Generation,

@@ -5,7 +5,7 @@ use super::lattice::Rights;
 use super::network::{Network, Reach};
 use crate::path::WirePath;
 
-/// A change of the access of a running agent. The agent's worker is replaced by one with the new access.
+/// A change of the access of a running agent. A new worker with the new access replaces the agent's worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "right", rename_all = "snake_case")]
 pub enum RightsChange {
@@ -49,7 +49,7 @@ pub enum RightsChange {
 }
 
 impl RightsChange {
-    /// Returns the network access that earlier approvals may not exceed from now on; `None` if they are not limited.
+    /// Returns the network access to which this change limits earlier approvals; `None` if it does not limit them.
     pub const fn network_bound(&self) -> Option<&Network> {
         match self {
             Self::Network { net: net @ (Network::Off | Network::Hosts(_)), .. } => Some(net),

@@ -1,4 +1,4 @@
-//! The right to run commands, and limits in time and output.
+//! The right to run commands, and the limits of a command's time and output.
 
 use serde::{Deserialize, Serialize};
 

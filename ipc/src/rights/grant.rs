@@ -27,7 +27,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Returns the access that both grants have, since an answer must not grant more than was requested.
+    /// Returns the access that both grants include. (An answer must not grant more than was requested.)
     #[must_use]
     pub fn meet(&self, asked: &Self) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Grant {
         }
     }
 
-    /// Returns the access that either grant has.
+    /// Returns the access that at least one of both grants includes.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let mut write = [self.write.as_slice(), &other.write].concat();

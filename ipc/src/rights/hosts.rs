@@ -97,7 +97,8 @@ impl FromStr for HostName {
     }
 }
 
-/// True if resolvers take a name that ends in this label for an address (inet_aton(3)): `127.1`, `0x7f000001`.
+/// True if resolvers take a name that ends in this label for an address, such as `127.1` or `0x7f000001`
+/// (inet_aton(3)).
 fn is_number(label: &str) -> bool {
     let hexadecimal = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
     match hexadecimal {
@@ -219,7 +220,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// A list of hosts, never empty: sorted, and no entry covers another. So equal sets are equal values.
+/// A list of hosts, never empty. It is sorted, and no entry covers another, so lists of the same hosts are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Vec<HostRule>", into = "Vec<HostRule>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "Vec<String>"))]

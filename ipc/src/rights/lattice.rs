@@ -8,8 +8,8 @@ use super::roots::{intersection, is_under, roots, union, within};
 use super::sockets::{common_sockets, sorted_sockets};
 use crate::path::WirePath;
 
-/// Access of an agent. In the form that [`Rights::normalised`] and [`Rights::meet`] return, equal access has equal
-/// values. The default permits nothing.
+/// Access of an agent. Values that [`Rights::normalised`] or [`Rights::meet`] has returned are equal if they permit the
+/// same. The default permits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rights {
@@ -19,7 +19,7 @@ pub struct Rights {
     pub hidden: Vec<WirePath>,
     /// Directories and files that may also be changed, created and removed.
     pub write: Vec<WirePath>,
-    /// Files in the writable directories that the host executes later, and that must not change.
+    /// Files in the writable directories that must not change, since programs outside the sandbox execute them later.
     pub protected: Vec<WirePath>,
     /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
@@ -35,7 +35,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Returns the canonical form: sorted paths, none below another of its list, and no reach while the network is off.
+    /// Returns the canonical form: each list is sorted, without paths below another; without network there is no reach.
     #[must_use]
     pub fn normalised(self) -> Self {
         Self {

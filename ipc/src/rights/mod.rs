@@ -1,7 +1,8 @@
 //! Access of an agent: a lattice of plain data.
 //!
-//! [`Rights::meet`] attenuates, [`Rights::covers`] compares: `a.covers(&b)` holds exactly if `a.meet(&b)` is `b`. Paths are
-//! absolute and canonical; callers resolve them first. This module does not access a file system.
+//! [`Rights::meet`] returns the access that two agents share, [`Rights::covers`] compares two accesses: `a.covers(&b)`
+//! holds exactly if `a.meet(&b)` is `b`. Paths are absolute and canonical; callers resolve them first. This module does
+//! not access a file system.
 
 #[cfg(test)]
 mod arbitrary;

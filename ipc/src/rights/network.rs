@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hosts::Hosts;
 
-/// The network right: `Off` ≤ `Hosts` ≤ `On`, and lists of hosts as [`Hosts::covers`] orders them.
+/// The network right. `Off` permits the least, `On` the most; [`Hosts::covers`] compares the lists of hosts between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -34,7 +34,7 @@ impl Network {
         }
     }
 
-    /// True if programs use the machine's own network, where the kernel does not distinguish addresses.
+    /// True if programs use the machine's own network. The kernel does not restrict the addresses there.
     pub const fn is_the_machines(&self) -> bool {
         match self {
             Self::Off | Self::Hosts(_) => false,
@@ -107,7 +107,7 @@ impl fmt::Display for Network {
 pub struct Reach {
     /// True if this machine's own addresses may be reached, including loopback. Its resolver always may.
     pub host: bool,
-    /// True if private networks may be reached, without this machine's own addresses in them.
+    /// True if private networks may be reached. This machine's own addresses in them are not included.
     #[serde(default)]
     pub lan: bool,
     /// True if link-local addresses may be reached.
@@ -136,7 +136,7 @@ impl Reach {
     }
 }
 
-/// Displays each kind of included address as ` +host`.
+/// Displays each included kind of address, as in ` +host`.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, lan, link_local, metadata } = *self;

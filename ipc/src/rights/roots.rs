@@ -1,4 +1,4 @@
-//! Sets of directories, each with all below it.
+//! Sets of directories, each of which includes everything below it.
 
 use crate::path::WirePath;
 

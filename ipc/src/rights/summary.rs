@@ -11,7 +11,7 @@ use super::network::{Network, Reach};
 use super::word::Word;
 use crate::path::WirePath;
 
-/// Separator of items; no quoted path contains it.
+/// Separator between the items of a summary. A quoted path never contains it.
 pub(super) const SEPARATOR: char = '·';
 
 /// A summary of an agent's access. Hidden and protected paths are counted, since there are hundreds of them.
@@ -52,7 +52,7 @@ pub enum NamedRoot {
     Project,
     /// The private temp directory.
     Temp,
-    /// The private directory of package caches, one for each level of access.
+    /// The private directory of package caches. Workers with different access have different ones.
     Caches,
     /// The system's programs, libraries and settings, as far as a guest needs them to run.
     System,
@@ -149,7 +149,7 @@ impl RightsSummary {
     }
 }
 
-/// Displays the name as one word. Paths are quoted, so that none looks like another item.
+/// Displays a directory's name as one word. Paths are quoted, so that no path looks like another item.
 impl fmt::Display for NamedRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

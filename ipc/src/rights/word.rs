@@ -3,8 +3,8 @@ use std::fmt;
 use super::summary::SEPARATOR;
 use crate::path::WirePath;
 
-/// A path as one word of a line. A path with special characters is quoted and escaped, so that none looks like two
-/// words, another item of the line or another path.
+/// A path as one word of a line. Special characters are quoted and escaped, so that a path cannot look like two words,
+/// like another item of the line or like another path.
 pub struct Word<'a>(pub &'a WirePath);
 
 impl fmt::Display for Word<'_> {
