@@ -21,7 +21,7 @@ use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::journal::changes::{
     Base, ChangeSet, Intake, IntakeError, PatchFileError, ProjectPath, Snapshot, SnapshotLimits, batches,
 };
-use crate::journal::checkpoints::{At, Checkpoints, LookChanges, nanoseconds};
+use crate::journal::checkpoints::{At, CheckpointChanges, Checkpoints, nanoseconds};
 
 /// Maximum time without a message from an observer, which reads untrusted files and must not block a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -53,7 +53,7 @@ pub struct Taken<T> {
 pub(super) struct SnapshotResult {
     /// Gaps of the snapshot, one sentence each.
     pub(super) notes: Vec<String>,
-    pub(super) seen: LookChanges,
+    pub(super) seen: CheckpointChanges,
     pub(super) ignored: Ignored,
 }
 
@@ -139,7 +139,7 @@ impl SnapshotTaker {
             let gone = &gone - &differs;
             let unchanged = written.into_iter().filter(|path| manifest.has(path) && !differs.contains(path));
             let (asked_ns, unchanged) = (nanoseconds(asked), unchanged.collect());
-            let seen = LookChanges { asked_ns, changes, more, after_cut, unchanged, gone };
+            let seen = CheckpointChanges { asked_ns, changes, more, after_cut, unchanged, gone };
             Ok((checkpoints, SnapshotResult { notes, seen, ignored }))
         };
         spawn_blocking(keep).await.map_err(io::Error::other)?

@@ -179,11 +179,11 @@ impl Rewinder {
         let (kept, mut notes) = self.snapshot_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
         let checkpoints =
             kept.as_ref().ok_or_else(|| io::Error::other("no saved copies of files are available"))?;
-        let look = match target.to {
-            Some(message) => checkpoints.look_of(message),
+        let checkpoint = match target.to {
+            Some(message) => checkpoints.checkpoint_of(message),
             None => Some(
                 checkpoints
-                    .look_to_undo()
+                    .checkpoint_to_undo()
                     .ok_or(RewindError::Nothing("there is no rewind of files to undo"))?,
             ),
         };
@@ -197,11 +197,11 @@ impl Rewinder {
             protected.iter().any(|root| place.starts_with(root.as_path()))
                 || is_written && is_acted_on(relative.as_path())
         };
-        let mut rewinding = look.map(|look| checkpoints.rewinding(look, is_protected)).unwrap_or_default();
+        let mut rewinding = checkpoint.map(|at| checkpoints.rewinding(at, is_protected)).unwrap_or_default();
         if !only.is_empty() {
             rewinding.keep_only(|path| only.contains(&path.to_wire()));
         }
-        if look.is_none() {
+        if checkpoint.is_none() {
             notes.push(if wrote { UNSEEN } else { UNWRITTEN }.to_owned());
         }
         let preview = preview_of(target, only, messages, &rewinding, notes);

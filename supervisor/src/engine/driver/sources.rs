@@ -10,7 +10,7 @@ use ipc::path::WirePath;
 use protocol::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange, SeenContent};
 
 use crate::journal::changes::ProjectPath;
-use crate::journal::checkpoints::{LookChanges, counts};
+use crate::journal::checkpoints::{CheckpointChanges, counts};
 
 /// Maximum lag of a file's timestamp behind the clock, in nanoseconds: a kernel tick at 100 Hz, and a margin.
 const TICK_NS: i64 = 12_000_000;
@@ -96,7 +96,7 @@ impl Writers {
     }
 
     /// Returns the changes of a snapshot with the calls that may have made them; `None` if there is nothing to report.
-    pub(super) fn tell(&mut self, seen: LookChanges, ignored: Ignored) -> Option<FilesChanged> {
+    pub(super) fn tell(&mut self, seen: CheckpointChanges, ignored: Ignored) -> Option<FilesChanged> {
         let mut files: Vec<_> = seen
             .changes
             .iter()
@@ -118,7 +118,7 @@ impl Writers {
         &self,
         mut change: SeenChange,
         at_ns: Option<i64>,
-        seen: &LookChanges,
+        seen: &CheckpointChanges,
     ) -> Option<SeenChange> {
         let path = self.absolute(&change.path);
         let told: Vec<_> = self.calls.iter().flat_map(|writer| writer.told(&path)).collect();
@@ -155,7 +155,7 @@ impl Writers {
     }
 
     /// Returns changes that file tools reported and that were undone before the snapshot.
-    fn undone(&self, seen: &LookChanges) -> Vec<SeenChange> {
+    fn undone(&self, seen: &CheckpointChanges) -> Vec<SeenChange> {
         let mut undone = Vec::new();
         for path in seen.unchanged.iter().chain(&seen.gone) {
             let place = self.absolute(&path.to_wire());
@@ -187,7 +187,12 @@ impl Writers {
     }
 
     /// Returns the calls that ran when the file last changed; all of `calls` if the time is unknown.
-    fn narrowed(&self, calls: &[&WritingCall], at_ns: Option<i64>, seen: &LookChanges) -> Vec<AgentCall> {
+    fn narrowed(
+        &self,
+        calls: &[&WritingCall],
+        at_ns: Option<i64>,
+        seen: &CheckpointChanges,
+    ) -> Vec<AgentCall> {
         let since_ns = self.last_ns.unwrap_or(i64::MIN);
         let is_telling = |at: &i64| {
             *at >= since_ns.saturating_sub(CLOCK_NS) && *at <= seen.asked_ns.saturating_add(CLOCK_NS)

@@ -8,7 +8,7 @@ use ipc::path::WirePath;
 use protocol::event::{ChangeKind, FileDiff, SeenChange, SeenContent};
 use similar::{DiffOp, capture_diff_slices};
 
-use super::look::SeenFile;
+use super::checkpoint::SeenFile;
 use super::{Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
@@ -26,7 +26,7 @@ const MOST_READ: u64 = 64 << 20;
 const MOST_PAIRS: usize = 1 << 20;
 
 #[derive(Debug)]
-pub struct LookDifference {
+pub struct CheckpointDifference {
     path: ProjectPath,
     old: Option<Kept>,
     new: Option<Kept>,
@@ -39,7 +39,7 @@ pub type StampedChange = (SeenChange, Option<i64>);
 
 /// The changes that a checkpoint found, for a front end.
 #[derive(Debug, Default)]
-pub struct LookChanges {
+pub struct CheckpointChanges {
     pub asked_ns: i64,
     pub changes: Vec<StampedChange>,
     pub more: u64,
@@ -51,7 +51,7 @@ pub struct LookChanges {
     pub gone: BTreeSet<ProjectPath>,
 }
 
-impl LookDifference {
+impl CheckpointDifference {
     /// Returns the change of a file between two checkpoints; `None` if only its stamp changed.
     pub(super) fn between(
         path: &ProjectPath,
@@ -90,14 +90,14 @@ impl Checkpoints {
     /// Returns the differences in the form for front ends, and the number of further differences.
     pub fn told(
         &self,
-        mut differences: Vec<LookDifference>,
+        mut differences: Vec<CheckpointDifference>,
         project: &WirePath,
     ) -> io::Result<(Vec<StampedChange>, u64)> {
         let more = differences.len().saturating_sub(MOST_TOLD) as u64;
         differences.truncate(MOST_TOLD);
         let from = renames(&mut differences);
         let mut budget = ToldBudget { text: MOST_TEXT, read: MOST_READ };
-        let tell = |difference: LookDifference| {
+        let tell = |difference: CheckpointDifference| {
             let renamed_from = from.get(&difference.path);
             Ok((self.tell(&difference, project, renamed_from, &mut budget)?, difference.changed_ns))
         };
@@ -106,12 +106,12 @@ impl Checkpoints {
 
     fn tell(
         &self,
-        difference: &LookDifference,
+        difference: &CheckpointDifference,
         project: &WirePath,
         renamed_from: Option<&ProjectPath>,
         budget: &mut ToldBudget,
     ) -> io::Result<SeenChange> {
-        let LookDifference { path, old, new, .. } = difference;
+        let CheckpointDifference { path, old, new, .. } = difference;
         let change = match (renamed_from, old, new) {
             (Some(from), ..) => ChangeKind::RenamedFrom(from.to_wire()),
             (None, None, _) => ChangeKind::Added,
@@ -173,7 +173,7 @@ struct ToldBudget {
 }
 
 /// Finds moved files and removes the differences of their old paths. Returns the old path for each new path.
-fn renames(differences: &mut Vec<LookDifference>) -> BTreeMap<ProjectPath, ProjectPath> {
+fn renames(differences: &mut Vec<CheckpointDifference>) -> BTreeMap<ProjectPath, ProjectPath> {
     let mut gone: BTreeMap<String, Vec<ProjectPath>> = BTreeMap::new();
     for difference in differences.iter().rev() {
         if let Some(digest) = difference.moved(false) {

@@ -1,26 +1,26 @@
 //! Checkpoints: the project's files at the messages of the person, so that they can be restored later.
 //!
-//! Each checkpoint is called a *look*: a snapshot of the project's files that a confined worker took. One is taken
-//! before the first call of a turn that may write, at the turn's end, and before and after each restoration of files.
-//! While a front end watches, more looks are taken between the calls of a turn, to show the changed files. The first
-//! look stores the contents of all files, and each later look those that changed. The files are in the state directory,
-//! which no agent can access:
+//! Each checkpoint is a snapshot of the project's files that a confined worker took: before the first call of a turn
+//! that may write, at the turn's end, and before and after each restoration of files. While a front end watches, more
+//! checkpoints are taken between the calls of a turn, to show the changed files. The first one stores the contents of
+//! all files, and each later one those that changed. The files are in the state directory, which no agent can access:
 //!
-//! ```text checkpoints/SESSION/looks.jsonl   a line for each look: the paths that changed since the one before, and
-//! their states checkpoints/SESSION/contents      contents, one behind the other, each once
+//! ```text
+//! checkpoints/SESSION/looks.jsonl   a line for each checkpoint: paths that changed since the last one, and states
+//! checkpoints/SESSION/contents      contents, one behind the other, each once
 //! ```
 //!
 //! Ignored files, git's own directory and contents beyond [`MOST_OF_A_FILE`] are not in a checkpoint.
 
+mod checkpoint;
 mod differences;
-mod look;
 mod rewinding;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub use differences::{LookChanges, LookDifference, StampedChange, counts};
-pub use look::{At, Kept, Look};
+pub use checkpoint::{At, Checkpoint, Kept};
+pub use differences::{CheckpointChanges, CheckpointDifference, StampedChange, counts};
 pub use rewinding::{Restore, Rewinding, Why};
 pub use store::{Checkpoints, Wanted, copy, nanoseconds, remove, remove_old};
 
@@ -28,7 +28,7 @@ pub use store::{Checkpoints, Wanted, copy, nanoseconds, remove, remove_old};
 pub const MOST_OF_A_FILE: u64 = 2 << 20;
 
 /// Maximum size in bytes of a session's file `looks.jsonl`: 256 MiB.
-pub const MOST_OF_LOOKS: u64 = 256 << 20;
+pub const MOST_OF_LINES: u64 = 256 << 20;
 
 /// Maximum size in bytes of a session's file `contents`: 512 MiB.
 pub const MOST_OF_A_SESSION: u64 = 512 << 20;

@@ -8,7 +8,7 @@ use ipc::effect::{DIRECTORY, FileEffect, FileState, LINK, Patch};
 use ipc::id::EventId;
 use ipc::path::WirePath;
 
-use super::look::SeenFile;
+use super::checkpoint::SeenFile;
 use super::store::States;
 use super::{At, Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
@@ -74,16 +74,20 @@ pub(super) type Granted = (Patch, Vec<WirePath>);
 impl Checkpoints {
     /// Returns the index of the checkpoint with the files as they were at a message; `None` if no file was written
     /// since the message.
-    pub fn look_of(&self, message: EventId) -> Option<usize> {
-        self.looks.iter().position(|look| look.serves(message))
+    pub fn checkpoint_of(&self, message: EventId) -> Option<usize> {
+        self.taken.iter().position(|checkpoint| checkpoint.serves(message))
     }
 
     /// Returns the index of the checkpoint just before the last rewind. `None` without one, or if files changed later.
-    pub fn look_to_undo(&self) -> Option<usize> {
-        let mut back =
-            self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
-        let (after, look) = back.next()?;
-        (look.at == At::AfterRewind).then(|| after.checked_sub(1))?
+    pub fn checkpoint_to_undo(&self) -> Option<usize> {
+        let mut back = self
+            .taken
+            .iter()
+            .enumerate()
+            .rev()
+            .skip_while(|(_, checkpoint)| checkpoint.at == At::BeforeRewind);
+        let (after, checkpoint) = back.next()?;
+        (checkpoint.at == At::AfterRewind).then(|| after.checked_sub(1))?
     }
 
     /// Returns the state of a file at the last checkpoint.
@@ -95,7 +99,7 @@ impl Checkpoints {
     /// Its second argument is true if the rewind would write there.
     pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
         let then = self.states_at(target);
-        let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);
+        let asked_ns = self.taken.get(target).map_or(i64::MAX, |checkpoint| checkpoint.asked_ns);
         let foreign = self.foreign_since(target);
         let inodes: BTreeSet<_> = then.values().map(|seen| seen.stamp.inode).collect();
         let rules_changed = self.rules_changed(&then);
@@ -144,7 +148,7 @@ impl Checkpoints {
 
     /// Returns the paths that programs other than agents and rewinds changed after the checkpoint `target`.
     fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
-        let later = self.looks.windows(2).skip(target);
+        let later = self.taken.windows(2).skip(target);
         let foreign = later.filter(|pair| match pair {
             [before, after] => !before.is_within_turn() && after.at != At::AfterRewind,
             _ => false,
@@ -152,9 +156,9 @@ impl Checkpoints {
         let mut states = self.states_at(target);
         let mut paths = BTreeSet::new();
         let foreign: Vec<_> = foreign.filter_map(|pair| pair.get(1)).collect();
-        for look in self.looks.iter().skip(target + 1) {
-            let is_foreign = foreign.iter().any(|other| std::ptr::eq(*other, look));
-            for (path, seen) in &look.changed {
+        for checkpoint in self.taken.iter().skip(target + 1) {
+            let is_foreign = foreign.iter().any(|other| std::ptr::eq(*other, checkpoint));
+            for (path, seen) in &checkpoint.changed {
                 // A file of which only the stamp changed does not count.
                 let before = states.get(path).map(|seen| &seen.kept);
                 if is_foreign && before != seen.as_ref().map(|seen| &seen.kept) {

@@ -13,8 +13,8 @@ use ipc::message::SnapshotKind;
 use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
-use super::look::{CheckpointLine, KeptContent, SeenFile};
-use super::{At, Kept, Look, LookDifference, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
+use super::checkpoint::{CheckpointLine, KeptContent, SeenFile};
+use super::{At, Checkpoint, CheckpointDifference, Kept, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LINES};
 use crate::journal::changes::{Blob, Intake, ProjectPath, Snapshot, SnapshotLimits, batches};
 
 /// Tolerance for inexact clocks of file systems. FAT counts in steps of two seconds.
@@ -29,7 +29,7 @@ pub struct Checkpoints {
     pub(super) end: u64,
     pub(super) written: u64,
     by_digest: HashMap<String, u64>,
-    pub(super) looks: Vec<Look>,
+    pub(super) taken: Vec<Checkpoint>,
     pub(super) now: States,
 }
 
@@ -62,8 +62,8 @@ impl Checkpoints {
         };
         let (lines, contents) = (open("looks.jsonl")?, open("contents")?);
         let end = contents.metadata()?.len();
-        let (looks, by_digest, now) = (Vec::new(), HashMap::new(), States::new());
-        let mut checkpoints = Self { lines, contents, end, written: 0, by_digest, looks, now };
+        let (taken, by_digest, now) = (Vec::new(), HashMap::new(), States::new());
+        let mut checkpoints = Self { lines, contents, end, written: 0, by_digest, taken, now };
         checkpoints.read()?;
         Ok(checkpoints)
     }
@@ -76,9 +76,9 @@ impl Checkpoints {
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let read =
                 line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<CheckpointLine>(line).ok());
-            let Some(look) = read.and_then(CheckpointLine::into_look) else { break };
+            let Some(checkpoint) = read.and_then(CheckpointLine::into_checkpoint) else { break };
             whole += line.len() as u64;
-            self.note(look);
+            self.note(checkpoint);
         }
         self.written = whole;
         if whole < text.len() as u64 {
@@ -87,8 +87,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn note(&mut self, look: Look) {
-        for (path, seen) in &look.changed {
+    fn note(&mut self, checkpoint: Checkpoint) {
+        for (path, seen) in &checkpoint.changed {
             match seen {
                 Some(seen) => {
                     if let Kept::File { content: Some(content), .. } = &seen.kept {
@@ -99,11 +99,11 @@ impl Checkpoints {
                 None => drop(self.now.remove(path)),
             }
         }
-        self.looks.push(look);
+        self.taken.push(checkpoint);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
+        self.taken.is_empty()
     }
 
     /// Returns the contents to fetch for a checkpoint with this manifest: the new ones for which the session has space.
@@ -133,12 +133,12 @@ impl Checkpoints {
 
     /// True if there is space for checkpoints that only serve to show changes. They may use half of it.
     pub const fn has_room(&self) -> bool {
-        self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LOOKS / 2
+        self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LINES / 2
     }
 
     /// True if the last checkpoint was made in a turn that did not end.
     pub fn is_within_turn(&self) -> bool {
-        self.looks.last().is_some_and(Look::is_within_turn)
+        self.taken.last().is_some_and(Checkpoint::is_within_turn)
     }
 
     /// Stores a checkpoint that was requested at `asked`. Returns its differences from the previous one; none if it is
@@ -150,7 +150,7 @@ impl Checkpoints {
         manifest: &Snapshot,
         wanted: &Wanted,
         fetched: &Snapshot,
-    ) -> io::Result<Vec<LookDifference>> {
+    ) -> io::Result<Vec<CheckpointDifference>> {
         let asked_ns = nanoseconds(asked);
         let mut states = States::new();
         for (path, kind, stamp) in manifest.iter() {
@@ -180,36 +180,36 @@ impl Checkpoints {
         let came = states.iter().filter(|(path, seen)| old.get(*path) != Some(seen));
         let changed = came.map(|(path, seen)| (path.clone(), Some(seen.clone())));
         let went = old.keys().filter(|path| !states.contains_key(*path)).map(|path| (path.clone(), None));
-        let look = Look { at, asked_ns, changed: changed.chain(went).collect() };
+        let checkpoint = Checkpoint { at, asked_ns, changed: changed.chain(went).collect() };
         let differs = |(path, seen): &(ProjectPath, Option<SeenFile>)| {
-            LookDifference::between(path, old.get(path), seen.as_ref())
+            CheckpointDifference::between(path, old.get(path), seen.as_ref())
         };
-        let mut differences: Vec<_> = if self.looks.is_empty() {
+        let mut differences: Vec<_> = if self.taken.is_empty() {
             Vec::new()
         } else {
-            look.changed.iter().filter_map(differs).collect()
+            checkpoint.changed.iter().filter_map(differs).collect()
         };
         differences.sort_by(|one, other| one.path().cmp(other.path()));
-        self.write(look)?;
+        self.write(checkpoint)?;
         Ok(differences)
     }
 
     /// Records the end of a turn that wrote nothing, so that later changes do not count as made by agents.
     pub fn rest(&mut self) -> io::Result<()> {
-        self.write(Look { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
+        self.write(Checkpoint { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
     }
 
-    fn write(&mut self, look: Look) -> io::Result<()> {
-        let mut line = serde_json::to_vec(&look.to_line())?;
+    fn write(&mut self, checkpoint: Checkpoint) -> io::Result<()> {
+        let mut line = serde_json::to_vec(&checkpoint.to_line())?;
         line.push(b'\n');
         self.written += line.len() as u64;
-        if self.written > MOST_OF_LOOKS {
+        if self.written > MOST_OF_LINES {
             return Err(io::Error::other(
                 "too many changes in this session: no further copies of files are saved",
             ));
         }
         self.lines.write_all(&line)?;
-        self.note(look);
+        self.note(checkpoint);
         Ok(())
     }
 
@@ -245,9 +245,9 @@ impl Checkpoints {
         }
     }
 
-    pub(super) fn states_at(&self, look: usize) -> States {
+    pub(super) fn states_at(&self, at: usize) -> States {
         let mut states = States::new();
-        for (path, seen) in self.looks.iter().take(look + 1).flat_map(|look| &look.changed) {
+        for (path, seen) in self.taken.iter().take(at + 1).flat_map(|checkpoint| &checkpoint.changed) {
             match seen {
                 Some(seen) => drop(states.insert(path.clone(), seen.clone())),
                 None => drop(states.remove(path)),

@@ -46,7 +46,7 @@ fn snapshot(project: &Project<'_>, only: Option<&[&str]>, time_ns: i64) -> Snaps
 }
 
 /// Makes a checkpoint of a project. The stamps of all files are the current time.
-fn look(checkpoints: &mut Checkpoints, at: At, project: &Project<'_>) {
+fn take(checkpoints: &mut Checkpoints, at: At, project: &Project<'_>) {
     let asked = SystemTime::now();
     let since = asked.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let now = i64::try_from(since.as_nanos()).unwrap();
@@ -75,11 +75,11 @@ fn restored(rewinding: &Rewinding) -> Vec<String> {
 }
 
 #[test]
-fn looks_are_the_same_when_they_are_read_again_and_a_torn_line_is_cut_off() {
+fn checkpoints_are_the_same_when_they_are_read_again_and_a_torn_line_is_cut_off() {
     let state = tempfile::tempdir().unwrap();
     let mut first = open(state.path());
-    look(&mut first, said(3), &vec![("a", file("1")), ("l", Node::Link("a"))]);
-    look(&mut first, At::End, &vec![("a", file("2")), ("b", Node::File(b"\0", 0o755))]);
+    take(&mut first, said(3), &vec![("a", file("1")), ("l", Node::Link("a"))]);
+    take(&mut first, At::End, &vec![("a", file("2")), ("b", Node::File(b"\0", 0o755))]);
     let lines = state.path().join("checkpoints/s/looks.jsonl");
     let whole = fs::read(&lines).unwrap();
     fs::write(&lines, [&whole[..], b"{\"at\":\"end\",\"asked"].concat()).unwrap();
@@ -93,14 +93,14 @@ fn looks_are_the_same_when_they_are_read_again_and_a_torn_line_is_cut_off() {
 }
 
 #[test]
-fn a_look_after_a_call_leaves_its_turn_the_agents_own() {
+fn a_checkpoint_after_a_call_leaves_its_turn_the_agents_own() {
     let state = tempfile::tempdir().unwrap();
-    let mut looks = open(state.path());
+    let mut checkpoints = open(state.path());
     for (at, text) in [(said(3), "1"), (At::Call, "2"), (At::Call, "3"), (At::End, "4")] {
-        look(&mut looks, at, &vec![("a", file(text))]);
+        take(&mut checkpoints, at, &vec![("a", file(text))]);
     }
-    for looks in [looks, open(state.path())] {
-        let rewinding = looks.rewinding(0, |_, _| false);
+    for checkpoints in [checkpoints, open(state.path())] {
+        let rewinding = checkpoints.rewinding(0, |_, _| false);
         assert_eq!((restored(&rewinding), rewinding.left.len()), (vec!["a".to_owned()], 0));
     }
 }
@@ -109,8 +109,8 @@ fn a_look_after_a_call_leaves_its_turn_the_agents_own() {
 fn a_content_that_was_changed_is_not_written_back() {
     let state = tempfile::tempdir().unwrap();
     let mut checkpoints = open(state.path());
-    look(&mut checkpoints, said(3), &vec![("a", file("one"))]);
-    look(&mut checkpoints, At::End, &vec![("a", file("two"))]);
+    take(&mut checkpoints, said(3), &vec![("a", file("one"))]);
+    take(&mut checkpoints, At::End, &vec![("a", file("two"))]);
     fs::write(state.path().join("checkpoints/s/contents"), "oneTWO").unwrap();
     let rewinding = checkpoints.rewinding(0, |_, _| false);
     let error = checkpoints.patches(&"/p".into(), &rewinding).unwrap_err().to_string();
@@ -120,33 +120,40 @@ fn a_content_that_was_changed_is_not_written_back() {
 #[test]
 fn what_changed_between_turns_is_somebody_elses_and_what_changed_in_them_is_not() {
     let state = tempfile::tempdir().unwrap();
-    let mut looks = open(state.path());
-    look(&mut looks, said(3), &vec![("agents", file("1")), ("theirs", file("1")), ("hook", file("1"))]);
-    look(&mut looks, At::End, &vec![("agents", file("2")), ("theirs", file("2")), ("hook", file("2"))]);
-    look(&mut looks, said(9), &vec![("agents", file("2")), ("theirs", file("3")), ("hook", file("2"))]);
-    look(&mut looks, At::End, &vec![("agents", file("4")), ("theirs", file("4")), ("hook", file("2"))]);
-    look(
-        &mut looks,
+    let mut checkpoints = open(state.path());
+    take(&mut checkpoints, said(3), &vec![("agents", file("1")), ("theirs", file("1")), ("hook", file("1"))]);
+    take(&mut checkpoints, At::End, &vec![("agents", file("2")), ("theirs", file("2")), ("hook", file("2"))]);
+    take(&mut checkpoints, said(9), &vec![("agents", file("2")), ("theirs", file("3")), ("hook", file("2"))]);
+    take(&mut checkpoints, At::End, &vec![("agents", file("4")), ("theirs", file("4")), ("hook", file("2"))]);
+    take(
+        &mut checkpoints,
         At::BeforeRewind,
         &vec![("agents", file("4")), ("theirs", file("4")), ("hook", file("2"))],
     );
     assert_eq!(
-        (looks.look_of(EventId(3)), looks.look_of(EventId(5)), looks.look_of(EventId(10))),
+        (
+            checkpoints.checkpoint_of(EventId(3)),
+            checkpoints.checkpoint_of(EventId(5)),
+            checkpoints.checkpoint_of(EventId(10))
+        ),
         (Some(0), Some(2), None)
     );
-    let rewinding = looks.rewinding(0, |protected, _| *protected == path("hook"));
+    let rewinding = checkpoints.rewinding(0, |protected, _| *protected == path("hook"));
     assert_eq!(restored(&rewinding), ["agents"]);
     assert_eq!(rewinding.left, [(path("hook"), Why::Protected), (path("theirs"), Why::Foreign)]);
     // At the second message, the file `theirs` was already as it is now.
-    let rewinding = looks.rewinding(2, |_, _| false);
-    assert_eq!((restored(&rewinding), looks.look_to_undo()), (vec!["agents".into(), "theirs".into()], None));
+    let rewinding = checkpoints.rewinding(2, |_, _| false);
+    assert_eq!(
+        (restored(&rewinding), checkpoints.checkpoint_to_undo()),
+        (vec!["agents".into(), "theirs".into()], None)
+    );
 }
 
 #[test]
 fn directories_go_when_nothing_is_left_in_them_and_kinds_change_in_two_steps() {
     let state = tempfile::tempdir().unwrap();
-    let mut looks = open(state.path());
-    look(&mut looks, said(3), &vec![("a", file("1")), ("d/kept", file("1")), ("l", Node::Link("a"))]);
+    let mut checkpoints = open(state.path());
+    take(&mut checkpoints, said(3), &vec![("a", file("1")), ("d/kept", file("1")), ("l", Node::Link("a"))]);
     let after = vec![
         ("a/b/c", file("new")),
         ("d/e/f", file("new")),
@@ -154,9 +161,9 @@ fn directories_go_when_nothing_is_left_in_them_and_kinds_change_in_two_steps() {
         ("l", file("no link")),
         ("ro", Node::File(b"x", 0o444)),
     ];
-    look(&mut looks, At::End, &after);
-    look(&mut looks, At::BeforeRewind, &after);
-    let patches = looks.patches(&"/p".into(), &looks.rewinding(0, |_, _| false)).unwrap();
+    take(&mut checkpoints, At::End, &after);
+    take(&mut checkpoints, At::BeforeRewind, &after);
+    let patches = checkpoints.patches(&"/p".into(), &checkpoints.rewinding(0, |_, _| false)).unwrap();
     let mode = |state: &Option<ipc::effect::FileState>| match state {
         None => "-",
         Some(state) if state.mode == LINK => "link",
@@ -183,13 +190,13 @@ fn directories_go_when_nothing_is_left_in_them_and_kinds_change_in_two_steps() {
 }
 
 #[test]
-fn old_looks_go_with_their_sessions_and_beyond_the_bound() {
+fn old_checkpoints_go_with_their_sessions_and_beyond_the_bound() {
     let state = tempfile::tempdir().unwrap();
     let keep = ConversationId::from("present");
     fs::create_dir_all(state.path().join("sessions")).unwrap();
     for name in ["gone", "held", "old", "present"] {
-        let mut looks = Checkpoints::open(state.path(), &ConversationId::from(name)).unwrap();
-        look(&mut looks, said(1), &vec![("a", file("12345"))]);
+        let mut checkpoints = Checkpoints::open(state.path(), &ConversationId::from(name)).unwrap();
+        take(&mut checkpoints, said(1), &vec![("a", file("12345"))]);
         if name != "gone" {
             fs::write(state.path().join(format!("sessions/{name}.jsonl")), "").unwrap();
         }
@@ -231,15 +238,15 @@ fn a_name_that_leads_elsewhere_opens_copies_and_removes_nothing() {
 #[test]
 fn beyond_the_room_of_a_session_nothing_is_fetched_and_nothing_fails() {
     let state = tempfile::tempdir().unwrap();
-    let mut looks = open(state.path());
-    looks.end = MOST_OF_A_SESSION - 4;
+    let mut checkpoints = open(state.path());
+    checkpoints.end = MOST_OF_A_SESSION - 4;
     let project = vec![("a", file("1234")), ("b", file("5678")), ("c", file(""))];
     let manifest = snapshot(&project, None, 1);
-    assert_eq!(looks.wanted(&manifest).fetches().concat(), ["a".into(), "c".into()]);
-    looks.written = MOST_OF_LOOKS;
-    let wanted = looks.wanted(&manifest);
+    assert_eq!(checkpoints.wanted(&manifest).fetches().concat(), ["a".into(), "c".into()]);
+    checkpoints.written = MOST_OF_LINES;
+    let wanted = checkpoints.wanted(&manifest);
     let fetched = snapshot(&project, Some(&["a", "c"]), 1);
-    let error = looks.take(At::End, SystemTime::now(), &manifest, &wanted, &fetched).unwrap_err();
+    let error = checkpoints.take(At::End, SystemTime::now(), &manifest, &wanted, &fetched).unwrap_err();
     assert!(error.to_string().starts_with("too many changes in this session"), "{error}");
-    assert!(looks.is_empty());
+    assert!(checkpoints.is_empty());
 }

@@ -145,14 +145,17 @@ mod tests {
         let by = |keep: Keep| {
             let (_state, sessions) = sessions(&[5, 1, 1, 3], now);
             let rehearsed = names(&prune(&sessions, None, keep, now, true).unwrap());
-            let looks: Vec<_> =
+            let checkpoints: Vec<_> =
                 (0..4).map(|at| sessions.with_file_name("checkpoints").join(format!("s-{at}"))).collect();
-            for looks in &looks {
-                fs::create_dir_all(looks).unwrap();
+            for checkpoints in &checkpoints {
+                fs::create_dir_all(checkpoints).unwrap();
             }
             let pruned = prune(&sessions, None, keep, now, false).unwrap();
             assert_eq!(names(&pruned), rehearsed);
-            assert_eq!(looks.iter().filter(|looks| !looks.exists()).count(), rehearsed.len());
+            assert_eq!(
+                checkpoints.iter().filter(|checkpoints| !checkpoints.exists()).count(),
+                rehearsed.len()
+            );
             assert_eq!(fs::read_dir(&sessions).unwrap().count(), 4 - rehearsed.len());
             rehearsed
         };

@@ -28,7 +28,7 @@ impl Play {
     }
 
     fn tell(&mut self, asked_ns: i64, changes: Vec<(SeenChange, Option<i64>)>) -> Vec<SeenChange> {
-        let seen = LookChanges { asked_ns, changes, ..LookChanges::default() };
+        let seen = CheckpointChanges { asked_ns, changes, ..CheckpointChanges::default() };
         self.0.tell(seen, Ignored::default()).map(|changed| changed.files).unwrap_or_default()
     }
 }
@@ -114,7 +114,7 @@ fn what_a_tool_wrote_and_a_command_took_back_is_told() {
         play.command(2, 3 * SECOND, 4 * SECOND);
         let path = || BTreeSet::from([ProjectPath::try_from(WirePath::from("f")).unwrap()]);
         assert_eq!(play.0.written(), path());
-        let mut seen = LookChanges { asked_ns: 5 * SECOND, ..LookChanges::default() };
+        let mut seen = CheckpointChanges { asked_ns: 5 * SECOND, ..CheckpointChanges::default() };
         *(if is_gone { &mut seen.gone } else { &mut seen.unchanged }) = path();
         let files = play.0.tell(seen, Ignored::default()).unwrap().files;
         assert_eq!(calls(&files), [vec![2]]);
@@ -128,7 +128,7 @@ fn what_a_tool_wrote_and_a_command_took_back_is_told() {
 fn what_is_ignored_is_told_when_it_is_news() {
     let mut play = Play::new();
     let ignored = Ignored { count: 1, first: vec!["target".into()] };
-    let seen = || LookChanges { asked_ns: SECOND, ..LookChanges::default() };
+    let seen = || CheckpointChanges { asked_ns: SECOND, ..CheckpointChanges::default() };
     assert_eq!(play.0.tell(seen(), ignored.clone()).unwrap().ignored, ignored);
     assert_eq!(play.0.tell(seen(), ignored), None);
 }
@@ -137,11 +137,20 @@ fn what_is_ignored_is_told_when_it_is_news() {
 fn after_a_run_that_was_cut_off_nobody_is_blamed() {
     let mut play = Play::new();
     let added = || vec![(change(ChangeKind::Added, None, "x\n"), Some(SECOND))];
-    let seen = LookChanges { asked_ns: SECOND, changes: added(), after_cut: true, ..LookChanges::default() };
+    let seen = CheckpointChanges {
+        asked_ns: SECOND,
+        changes: added(),
+        after_cut: true,
+        ..CheckpointChanges::default()
+    };
     assert!(play.0.tell(seen, Ignored::default()).unwrap().cut_off);
     // From then on this process knows the calls that ran.
-    let seen =
-        LookChanges { asked_ns: 2 * SECOND, changes: added(), after_cut: true, ..LookChanges::default() };
+    let seen = CheckpointChanges {
+        asked_ns: 2 * SECOND,
+        changes: added(),
+        after_cut: true,
+        ..CheckpointChanges::default()
+    };
     assert!(!play.0.tell(seen, Ignored::default()).unwrap().cut_off);
 }
 

@@ -1,4 +1,4 @@
-//! A look: one checkpoint, which is a snapshot of the project's files, stored as the difference from the previous one.
+//! One checkpoint: a snapshot of the project's files, stored as the difference from the previous one.
 
 use ipc::id::EventId;
 use ipc::message::Stamp;
@@ -55,7 +55,7 @@ pub(super) struct SeenFile {
 }
 
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Checkpoint {
     pub(super) at: At,
     pub(super) asked_ns: i64,
     pub(super) changed: Vec<(ProjectPath, Option<SeenFile>)>,
@@ -68,7 +68,7 @@ pub(super) struct CheckpointLine {
     pub(super) changed: Vec<(WirePath, Option<SeenFile>)>,
 }
 
-impl Look {
+impl Checkpoint {
     pub const fn at(&self) -> &At {
         &self.at
     }
@@ -91,10 +91,10 @@ impl Look {
 
 impl CheckpointLine {
     /// Returns the checkpoint; `None` if one of its paths is not allowed in a project.
-    pub(super) fn into_look(self) -> Option<Look> {
+    pub(super) fn into_checkpoint(self) -> Option<Checkpoint> {
         let Self { at, asked_ns, changed } = self;
         let changed = changed.into_iter().map(|(path, seen)| Some((ProjectPath::try_from(path).ok()?, seen)));
-        Some(Look { at, asked_ns, changed: changed.collect::<Option<_>>()? })
+        Some(Checkpoint { at, asked_ns, changed: changed.collect::<Option<_>>()? })
     }
 }
 
