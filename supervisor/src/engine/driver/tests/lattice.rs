@@ -156,8 +156,8 @@ impl Tree {
         };
         let first = &mut self.members[0].standing;
         let changed = match &action {
-            Action::Change(change) => change::rights_after(&first, change, Activity::Execute),
-            Action::Mode(mode) => change::to_mode(&first, *mode, Activity::Execute),
+            Action::Change(change) => change::rights_after(first, change, Activity::Execute),
+            Action::Mode(mode) => change::to_mode(first, *mode, Activity::Execute),
         };
         if let (Ok(_), Action::Mode(mode)) = (&changed, &action) {
             first.mode = *mode;
