@@ -36,7 +36,7 @@ struct CodeDigest {
 }
 
 impl OwnCode {
-    /// Reads the files. A server without variables, hosts and write directories of its own has none.
+    /// Reads the files. A server without variables, hosts and write directories of its own has none to check.
     pub(super) fn of(setup: &ProjectSandbox, server: &McpServer) -> Self {
         if server.env.is_empty() && server.net.is_off() && server.write.is_empty() {
             return Self::default();

@@ -24,7 +24,7 @@ pub struct Live {
     pub mode: ApprovalMode,
     /// True if no flag of the user widens the worker's access.
     pub is_fixed: bool,
-    /// Private cache directory, which the summary of the access omits. (Bincode cannot decode omitted fields.)
+    /// Private cache directory, by which readers summarise the access. A summary omits defaults, which bincode rejects.
     pub caches: Option<WirePath>,
     /// Digest of the worker's access and rules, as logged.
     pub ruleset_digest: String,
