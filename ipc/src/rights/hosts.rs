@@ -98,7 +98,7 @@ impl FromStr for HostName {
 }
 
 /// True if resolvers take a name that ends in this label for an address, such as `127.1` or `0x7f000001`
-/// (inet_aton(3)).
+/// (`inet_aton(3)`).
 fn is_number(label: &str) -> bool {
     let hexadecimal = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
     match hexadecimal {

@@ -4,7 +4,8 @@
 //!
 //! # SYNOPSIS
 //!
-//! ```text bailiwick-bench [NAME] [--json] [--program PATH]
+//! ```text
+//! bailiwick-bench [NAME] [--json] [--program PATH]
 //! ```
 //!
 //! # DESCRIPTION

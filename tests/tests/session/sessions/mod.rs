@@ -3,7 +3,8 @@
 //!
 //! A changed order or content of events makes one of these fail. To record them again:
 //!
-//! ```text cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test session sessions::
+//! ```text
+//! cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test session sessions::
 //! ```
 //!
 //! Then read the difference, since every changed line is a change of behaviour. The scripts are written by hand. All
