@@ -4,7 +4,7 @@ use agent::core::EndReason;
 
 use crate::settings::config::{ConfigOrigin, Effective};
 
-/// For each limit, the reason for the end of a run that reaches it, and its key in the settings file.
+/// The reason for which a run ends at a limit, and the limit's key in the settings file.
 const KEYS: [(EndReason, &str); 4] = [
     (EndReason::StepLimit, "limits.max_steps"),
     (EndReason::TokenLimit, "limits.max_tokens"),
@@ -12,7 +12,7 @@ const KEYS: [(EndReason, &str); 4] = [
     (EndReason::TimeLimit, "limits.timeout_s"),
 ];
 
-/// The limits in force from the project's settings file, each as the reason for which it ends a run, and its key.
+/// The project's limits: the reason for which a run ends at each, and a text that names the key in the settings file.
 #[derive(Debug, Default)]
 pub(super) struct ProjectLimits(Vec<(EndReason, String)>);
 

@@ -240,7 +240,7 @@ impl PlannedRun {
     }
 }
 
-/// Replaces the task by the text of the command that a flag names. The returned bool is true if the run may only read.
+/// Replaces the task by the text of the command of `--command`. The bool is true if this command may only read.
 fn with_command(
     args: &ExecArgs,
     sources: &Sources,

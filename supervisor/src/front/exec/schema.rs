@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 64 << 10;
 /// Maximum size in bytes of an answer.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Maximum number of faults that the model is told at once, and maximum number of characters of each fault.
+/// Maximum number of faults that the model is told at once. `MAX_FAULT` limits the characters of each.
 const MAX_FAULTS: usize = 20;
 const MAX_FAULT: usize = 300;
 

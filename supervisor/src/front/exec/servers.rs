@@ -55,7 +55,7 @@ pub(super) fn remarks(file: &McpFile, project: &Path) -> Vec<String> {
     left_out.chain(warning).collect()
 }
 
-/// Starts the servers of a file to read the lists of their tools. Stops at the run's deadline or at a signal.
+/// Starts the servers of a file to read the lists of their tools. Fails at the run's deadline and at a signal.
 pub(super) async fn started(
     file: McpFile,
     setup: &ProjectSandbox,

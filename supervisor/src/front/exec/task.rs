@@ -26,7 +26,7 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     }
 }
 
-/// True if standard input has data that no one reads as a task. Does not wait for data.
+/// True if standard input has data although the task comes from the command line. Does not wait for data.
 pub(super) fn is_left_out() -> bool {
     has_something(io::stdin().as_fd())
 }

@@ -9,7 +9,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Maximum number of queued lines. A front end that leaves more unread is disconnected.
+/// Maximum number of lines that wait for the front end. A front end that leaves more unread is disconnected.
 const WAITING: usize = 64;
 
 const PIECE: usize = 16 << 10;

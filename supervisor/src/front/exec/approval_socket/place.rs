@@ -34,7 +34,7 @@ pub(in crate::front::exec) enum SocketError {
 }
 
 impl ApprovalSocket {
-    /// Creates the socket. Fails if agents may write its directory (one of `agents`), or if other users can change it.
+    /// Creates the socket. Fails if agents (below one of `agents`) or other users may write its directory.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -61,7 +61,7 @@ impl Drop for ApprovalSocket {
     }
 }
 
-/// Resolves the directory of a path. The resolved path is checked and used, so a changed link has no effect.
+/// Resolves symbolic links in the directory of `path`. A link that is changed later has no effect on the result.
 fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     let failed = |source| SocketError::Place { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;

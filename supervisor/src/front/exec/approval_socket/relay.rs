@@ -67,7 +67,7 @@ struct SocketRelay {
     peer: Option<SocketPeer>,
     pending: Pending,
     unasked: Vec<(Asked, Box<ServerRequest>)>,
-    /// Tasks that wait until the session accepts an answer.
+    /// Tasks that each pass an answer to the session, and wait until the session accepts the answer.
     acting: JoinSet<()>,
 }
 

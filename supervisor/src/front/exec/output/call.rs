@@ -7,7 +7,7 @@ use tui::cut;
 
 use crate::process::tty;
 
-/// Assumed width of a line if standard error is no terminal.
+/// Width in columns that is assumed if standard error is no terminal.
 const COLUMNS: usize = 160;
 
 /// Returns the width in columns of a line on standard error.
@@ -19,7 +19,7 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// Returns the line for the end of a call. For a failed call it has the result's first line. Denials get another line.
+/// Returns the line for the end of a call, with the first line of a failed call's result. Denials have other lines.
 pub(super) fn ending(
     call: &str,
     status: ToolCallStatus,

@@ -1,4 +1,4 @@
-//! Pieces of replies in `--output stream-json`. The session log does not contain them.
+//! Pieces of the model's replies in `--output stream-json`. The session log does not contain these pieces.
 
 use ipc::id::{AgentId, ConversationId};
 use protocol::event::SCHEMA;

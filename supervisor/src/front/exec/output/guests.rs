@@ -1,4 +1,4 @@
-//! Messages about guests that a person wants to follow.
+//! Messages for the person about guests (MCP servers and gateways): their starts and ends, and a gateway's hosts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, PinChange,
 pub(super) struct OpenGuests(BTreeMap<(AgentId, GuestId), GuestStarted>);
 
 impl OpenGuests {
-    /// Returns the message about an event: a start or end of an MCP server, a gateway's hosts, an unexpected end.
+    /// Returns the message about an event of a guest; `None` if the person needs no message.
     pub(super) fn remark(&mut self, event: &SessionEvent) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

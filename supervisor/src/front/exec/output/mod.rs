@@ -51,12 +51,12 @@ pub(super) struct Format {
     pub keeps_answer: bool,
     pub only_reads: bool,
     pub executes_plan: bool,
-    /// Limits that no flag can raise.
+    /// Limits that the project's settings file sets. No flag can raise these limits.
     pub limits: ProjectLimits,
     pub log: WirePath,
 }
 
-/// A thread that prints a session's events. Even if nobody reads the output, time limits and signals then still work.
+/// A thread that prints a session's events, so that a blocked output delays neither time limits nor signals.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<Printed>,
@@ -106,7 +106,7 @@ impl OutputPrinter {
     }
 }
 
-/// Text of a note: a run is read-only by default, unlike a session in the terminal UI.
+/// Note for a read-only run. A run is read-only by default, and a session in the terminal UI is not.
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
@@ -119,7 +119,7 @@ struct Page {
     within_text: bool,
     /// True if a part of the current reply has been printed.
     has_begun: bool,
-    /// Text of the current reply that is printed when the reply is complete; `None` if a person watches at a terminal.
+    /// Text of the current reply, which is printed when the reply is complete; `None` if each piece is printed at once.
     held: Option<String>,
     /// Last character of the reply so far. It is printed later, because the next piece may extend it (as in an emoji).
     tail: String,
@@ -423,7 +423,7 @@ fn steps(count: u32) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-/// Returns a line for each file that a call changed and that the host would later execute.
+/// Returns a line for each restored file, which a call had changed and programs outside the sandbox would execute.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
         let (path, what) = (one_line(&place.path.to_string()), one_line(&place.phrase()));

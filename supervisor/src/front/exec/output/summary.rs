@@ -105,7 +105,7 @@ impl OutputTally {
         by.dedup();
     }
 
-    /// Returns the account of a run. Its known cost includes all agents, even if the total is unknown.
+    /// Returns the account of a run. The known cost includes all agents, even if the total cost is unknown.
     pub(super) fn account(&self, result: &RunResult) -> Account {
         let account = Account::of(result.usage, result.cost_usd);
         Account { known: account.known.max(self.spent.known), ..account }
@@ -125,7 +125,7 @@ impl OutputTally {
         of_calls().find(|one| one.call == call).map(|one| &one.denial)
     }
 
-    /// Returns the object for the event `result`; `None` for any other event.
+    /// Returns the JSON object that is printed for the event `result`; `None` for any other event.
     pub(super) fn summary<'a>(
         &'a self,
         event: &'a SessionEvent,

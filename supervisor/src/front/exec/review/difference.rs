@@ -2,7 +2,7 @@
 
 use super::git::{GitError, ProjectGit};
 
-/// Maximum number of bytes that are read of a difference.
+/// Maximum number of bytes of git's diff that are read.
 const MOST: usize = 16 << 20;
 
 const MOST_NAMES: usize = 4 << 20;
@@ -14,7 +14,7 @@ const MOST_WORDS: usize = 64 << 10;
 pub(super) enum ReviewTarget {
     /// Uncommitted changes, including new files.
     Uncommitted,
-    /// Changes since the current branch left the named branch, including uncommitted changes.
+    /// Changes since the current branch diverged from the named branch, including uncommitted changes.
     Base(String),
     Commit(String),
 }
@@ -36,7 +36,7 @@ pub(super) struct Difference {
     pub(super) files: Vec<ChangedPath>,
     /// Changed files that are hidden from agents, and therefore left out of the review.
     pub(super) hidden: Vec<String>,
-    /// True if the change was too large. Then its end is missing.
+    /// True if the change was too large, and its end is therefore missing.
     pub(super) is_cut: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum PathChange {
 }
 
 impl ChangedPath {
-    /// Returns the number of the last old line that the patch shows. For a deleted file this is its number of lines.
+    /// Returns the number of the last old line that the patch shows: in a deleted file, the number of its lines.
     pub(super) fn old_lines(&self) -> u64 {
         let ranges = self.patch.lines().filter_map(|line| line.strip_prefix("@@ -"));
         let last = |range: &str| {
@@ -195,7 +195,7 @@ fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     files
 }
 
-/// Splits a difference into a part for each file. Git puts a sign before a file's lines, so none of them begins a part.
+/// Splits a diff into a part for each file. Each line of a file has a sign before it, so it cannot begin a part.
 fn parts(patch: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for line in patch.split_inclusive('\n') {

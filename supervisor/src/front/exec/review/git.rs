@@ -86,7 +86,7 @@ impl ProjectGit {
         Ok(Self { sandbox, rights })
     }
 
-    /// Returns pathspecs with this magic word for the project's hidden paths. A git command fails if it opens one.
+    /// Returns pathspecs that apply the magic word to the project's hidden paths. Git fails if it opens a hidden path.
     pub(super) fn hidden(&self, magic: &str) -> Vec<String> {
         let project = self.sandbox.policy.project.as_path();
         let inside =

@@ -1,4 +1,4 @@
-//! `bailiwick exec review`: an agent that cannot write reviews a change, and its findings are data.
+//! `bailiwick exec review`: an agent that cannot write reviews a change and returns findings as data.
 //!
 //! Git runs in a sandbox that only reads and has no network, like the reviewer's own commands.
 

@@ -21,7 +21,7 @@ pub(super) struct PlacedFinding {
 
 type Lines = BTreeMap<String, Vec<String>>;
 
-/// Finds the lines of each finding in the state after the change.
+/// Looks up the lines of each finding in the files after the change.
 pub(super) async fn place(
     git: &ProjectGit,
     difference: &Difference,
@@ -58,7 +58,7 @@ async fn lines(git: &ProjectGit, side: &NewSide, paths: &[String]) -> Result<Lin
     }
 }
 
-/// Parses the output of `git grep -nz`.
+/// Parses the output of `git grep -nz`. Removes `prefix` from each path.
 fn parse(output: &str, prefix: &str) -> Lines {
     let mut files = Lines::new();
     for line in output.lines() {
