@@ -95,7 +95,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
     }
 }
 
-/// Finds the files that the command's error messages name. They may be inspected, because the person gave the command.
+/// Finds the files that the command's error messages name. The person gave the command, so these may be inspected.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let directory = start(command, standing.project.as_path());

@@ -209,7 +209,7 @@ struct SandboxReport {
     refused: Vec<Refusal>,
 }
 
-/// Passes keys and signals to the command. After its end, restores changed files that the host would execute.
+/// Passes keys and signals to the command. After its end, restores changed files that programs outside would execute.
 async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     let RunningCommand { launched, gateway, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = beside(gateway, follow(launched, relay.as_mut(), &mut endings)).await;
@@ -246,7 +246,7 @@ async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -
             },
         }
     };
-    // An error means that the process has ended.
+    // An error means that the gateway's process has ended.
     let _ = gateway.end(Vec::new()).await;
     ended
 }
@@ -321,7 +321,7 @@ async fn rest(
     }
 }
 
-/// Waits until the command has ended. A signal to end this process first ends the command.
+/// Waits until the command has ended. A signal that ends this process ends the command first.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,

@@ -16,15 +16,15 @@ use crate::process::tty::write_all;
 /// A pipe that a thread fills from the person's standard input.
 #[derive(Debug)]
 pub(super) struct Inlet {
-    /// Dropped to tell the thread that the command has ended.
+    /// Sender that is dropped to tell the thread that the command has ended.
     running: mpsc::Sender<()>,
-    /// Closed after the thread has restored the position of the source.
+    /// Closed by the thread after it has restored the position of the source.
     given_back: oneshot::Receiver<()>,
     is_file: bool,
 }
 
 impl Inlet {
-    /// Returns the descriptor that the command gets for `source`, and the pipe that fills it; `None` without a pipe.
+    /// Returns the descriptor that the command gets for `source`, and the filled pipe; `None` if nothing fills a pipe.
     pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
         if is_anonymous_pipe(&source)? {
             return Ok((source, None));
@@ -50,7 +50,7 @@ impl Inlet {
         Ok((theirs, Some(Self { running, given_back, is_file: kind.is_file() })))
     }
 
-    /// Waits until a file's position is back at the first byte that the command did not read.
+    /// Waits until the thread has set a file's position to the first byte that the command did not read.
     pub(super) async fn finish(self) {
         drop(self.running);
         if self.is_file {

@@ -1,6 +1,6 @@
 //! The standard streams of `bailiwick sandbox` that are no terminals. The command gets our pipes in their place.
 //!
-//! A descriptor keeps the rights of the place where it was opened. A socket from the host reaches the host even from a
+//! A descriptor keeps the rights of the process that opened it. A socket from the host reaches the host even from a
 //! private network. A file on a host mount can have its mode changed (fchmod(2)) where the command's own view is
 //! read-only. A directory gives access to everything below it. A pipe leads only to its other end. So:
 //!
@@ -121,7 +121,7 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-/// Waits until the source is readable. Returns false if the sink has no reader any more.
+/// Waits until the source is readable or the sink has no reader. Returns false in the second case.
 fn wait_for(source: &impl AsFd, sink: &impl AsFd) -> io::Result<bool> {
     loop {
         let mut either = [

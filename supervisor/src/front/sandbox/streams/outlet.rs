@@ -55,7 +55,7 @@ impl Outlet {
         Ok((theirs, Self { passed }))
     }
 
-    /// Waits until all output is passed on. The command and its children must have ended: the pipe has no end before.
+    /// Waits until all output is passed on. The command and its children must have ended: until then the pipe is open.
     pub(super) async fn finish(self) -> SandboxPassed {
         self.passed.await.unwrap_or_default()
     }

@@ -10,7 +10,7 @@ use nix::unistd::pipe2;
 /// Number that fstatfs(2) returns for anonymous pipes (linux/magic.h).
 const PIPEFS_MAGIC: i64 = 0x5049_5045;
 
-/// Returns the reading and the writing end of a new pipe. `owner` owns them, and can open `/dev/stdout` by name.
+/// Returns the reading and the writing end of a new pipe. Both belong to `owner`, who can thus open `/dev/stdout`.
 pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
     if let Some(Identity { uid, gid }) = owner {

@@ -37,7 +37,7 @@ const MOST_REPEATED: u16 = 4096;
 /// The replacement for bytes that are not valid UTF-8.
 const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
 
-/// Operating system commands (OSC) that pass. Those that set colours pass too.
+/// Numbers of the operating system commands (OSC) that pass, besides those that set colours.
 const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 
 /// Private modes that are reset after the command, because they make the terminal type reports or hide output: mouse
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(passed(&long), "a");
     }
 
-    /// Tests the cases of ADR 20 that no other test has.
+    /// Tests the cases of ADR 20 that no other test covers.
     #[test]
     fn a_dropped_sequence_takes_no_text_along() {
         assert_eq!(passed("\x1b[1;2?1000hé".as_bytes()), "é");

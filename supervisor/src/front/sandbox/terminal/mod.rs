@@ -55,7 +55,7 @@ const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// The command's side of the terminal. It stays open here: without an open descriptor it would look closed.
+    /// The command's side of the pseudo-terminal. It stays open here: without an open descriptor it would look closed.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
@@ -81,7 +81,7 @@ struct ShownOutput {
 }
 
 impl TerminalRelay {
-    /// Opens a pseudo-terminal for `owner`; no relay without a terminal among the standard streams. Needs the runtime.
+    /// Opens a pseudo-terminal for `owner`; no relay if no standard stream is a terminal. Needs the runtime.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;
@@ -139,14 +139,14 @@ impl TerminalRelay {
         Ok(relay)
     }
 
-    /// Takes the keyboard. Signals that end this process must already have handlers, so that the terminal is restored.
+    /// Takes the keyboard. Signals that end this process must have handlers, so that the terminal's modes are restored.
     pub(super) fn engage(&mut self) -> io::Result<()> {
         self.changes = Some(Changes::new()?);
         self.take_keyboard();
         Ok(())
     }
 
-    /// Takes the keyboard if this process is in the foreground, and if no other program may take it any more.
+    /// Takes the keyboard if this process is in the foreground, and if the time for other programs to take it is over.
     fn take_keyboard(&mut self) {
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| self.grace.is_none()) {
             keyboard.engage();
@@ -161,7 +161,7 @@ impl TerminalRelay {
         }
     }
 
-    /// Applies a change of the command's terminal modes. The change also shows that the command wants the keyboard now.
+    /// Applies a change of the command's terminal modes. A raw mode shows that the command wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
@@ -225,8 +225,8 @@ impl TerminalRelay {
         self.suspend();
     }
 
-    /// Returns the key that suspends, if this process has to suspend the command itself, because the kernel does not
-    /// stop an orphaned process group by a key (POSIX, "Orphaned Process Group"). `None` otherwise.
+    /// Returns the suspend key (VSUSP) if this process has to suspend the command itself: the kernel does not stop an
+    /// orphaned process group by a key (POSIX, "Orphaned Process Group"). `None` otherwise.
     fn suspending_key(&self) -> Option<u8> {
         let modes = self.pty.modes().ok()?;
         let key = modes.control_chars[SpecialCharacterIndices::VSUSP as usize];
