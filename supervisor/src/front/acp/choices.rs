@@ -86,7 +86,7 @@ fn decided(kind: impl Into<Cow<'static, str>>, name: &str, decision: ReviewDecis
     Choice { kind: kind.into(), name: name.to_owned(), chosen: Chosen::Decided(decision) }
 }
 
-/// Returns one option for each value of a form's only open field, because an editor cannot show fields.
+/// Returns one option for each value of the only field that the form leaves open. An editor cannot show fields.
 fn of_form(fields: &[FormField]) -> Vec<Choice> {
     let asked = asked_field(fields);
     let mut choices = Vec::new();
@@ -112,7 +112,7 @@ fn of_form(fields: &[FormField]) -> Vec<Choice> {
     choices
 }
 
-/// Returns the field that the person answers. `None` if several need a value, or if it cannot be answered by options.
+/// Returns the field that the person answers. `None` if several need a value, or if options cannot list its values.
 pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
     let mut open = fields.iter().filter(needs);
@@ -122,7 +122,7 @@ pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     (!values(field).is_empty()).then_some(field)
 }
 
-/// Returns all values that a field can have; an empty list if they are too many, or if one of them would be cut.
+/// Returns all values that a field can have; an empty list if they are too many, or if one is too long to be shown.
 fn values(field: &FormField) -> Vec<FormValue> {
     let values: Vec<_> = match &field.kind {
         FieldKind::YesNo { .. } => vec![FormValue::YesNo(true), FormValue::YesNo(false)],

@@ -1,4 +1,4 @@
-//! Commands at the beginning of a message: Bailiwick's own two, the person's own, and prompts of MCP servers.
+//! Commands at the beginning of a message: two of Bailiwick, those from files, and prompts of MCP servers.
 
 use agent_client_protocol_schema::v1::{
     AvailableCommand as Offer, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate,

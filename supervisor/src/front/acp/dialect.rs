@@ -1,4 +1,4 @@
-//! The state of the `acp` server except for its conversations, and the lines that the server sends.
+//! The lines that the `acp` server sends, and the state that the server keeps besides the conversations.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

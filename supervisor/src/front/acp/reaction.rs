@@ -1,4 +1,4 @@
-//! The consequences of a session's event for the client.
+//! Reactions of the server to an event of a session: messages to the client, and actions on the session.
 
 use agent_client_protocol_schema::v1::SessionUpdate;
 use ipc::id::AgentId;

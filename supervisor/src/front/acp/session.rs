@@ -113,7 +113,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the update for a piece of output. `None` after the call has ended: its result has the whole output.
+    /// Returns the update for a piece of output; `None` after the call has ended, because its result has all output.
     pub(super) fn output(&mut self, agent: &AgentId, call: CallId, text: &str) -> Option<SessionUpdate> {
         let so_far = self.outputs.get_mut(&(agent.clone(), call))?;
         so_far.push_str(text);
@@ -183,7 +183,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the action that restores the session's model after the turn of a command; `None` if it is unchanged.
+    /// Returns the action that restores the session's model after the turn of a command; `None` if the command left it.
     fn model_back(&mut self) -> Option<Reaction> {
         let model = self.model_after.take().filter(|model| *model != self.settled.model)?;
         Some(Reaction::Act(None, UserActionKind::SetModel { model }))
@@ -372,7 +372,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the updates for values that the client has not been told.
+    /// Returns updates with those values of the session, such as its mode, that the client has not been told.
     pub(super) fn values(&mut self) -> Vec<Reaction> {
         if self.told.as_ref() == Some(&self.settled) {
             return Vec::new();

@@ -36,7 +36,7 @@ pub(super) struct Prompt {
 pub(super) enum Waits {
     Turn,
     Planner(Option<AgentId>),
-    /// Waits for the text of a command. Meanwhile the tool call `call` stands for it.
+    /// Waits for the text of a command. Meanwhile the tool call `call` stands for the text.
     Expansion {
         call: String,
         images: Vec<Image>,
