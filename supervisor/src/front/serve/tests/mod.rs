@@ -101,7 +101,7 @@ impl Core {
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });
     }
 
-    /// Returns the next action and its agent.
+    /// Returns the next action that the server sent to the session, and the agent for which it is.
     async fn wanted(&mut self) -> (Option<AgentId>, UserActionKind) {
         let action = timeout(PATIENCE, self.actions.recv()).await.expect("in time").expect("an action");
         (action.agent, action.kind)
