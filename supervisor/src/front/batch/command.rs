@@ -41,7 +41,6 @@ const CHECKOUT: &str = "checkout";
 /// Client name under which a run connects to its relay.
 pub(super) const RELAY_CLIENT: &str = "run";
 
-/// File name of the patch in the directory of a run.
 pub(super) const PATCH: &str = "patch.diff";
 
 pub(super) struct Runs {
@@ -51,7 +50,7 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// Names of the model and of its provider. A container gets them from here, because it cannot read the settings.
+    /// Names of the model and of its provider, for the containers, which cannot read the settings.
     model: [String; 2],
 }
 
@@ -158,7 +157,7 @@ impl Runs {
         command
     }
 
-    /// Returns a command that runs a script in the sandbox. Even in a fixed script, git obeys files of the repository.
+    /// Returns a command that runs a script in the sandbox, because git obeys files of the repository.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);
@@ -253,7 +252,7 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
     line.0
 }
 
-/// Makes a path absolute, because a run has another working directory than the person.
+/// Makes a path absolute, because a run has its own working directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

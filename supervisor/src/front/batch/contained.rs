@@ -1,4 +1,4 @@
-//! A run in a container, with its own relay on the host.
+//! A run in a container, with its own relay outside of the container.
 
 use std::ffi::OsString;
 use std::fs;
@@ -34,7 +34,7 @@ pub(super) struct Contained<'a> {
     pub engine: &'a Engine,
     pub runs: &'a Runs,
     pub task: &'a BatchTask,
-    /// The image, and the path of the project in it.
+    /// The image, and the path of the project in the image.
     pub image: (&'a str, &'a str),
     pub directory: &'a Path,
     /// Directory for the relay's socket. Its path must be short: a socket's path has at most 107 bytes (unix(7)).
@@ -143,8 +143,7 @@ impl Contained<'_> {
     }
 }
 
-/// True if the engine's client reports that it lost the connection to the engine. If it is the task that prints this
-/// text, the run is merely repeated.
+/// True if the engine's client reports that it lost the engine. If the task prints this text, the run is repeated.
 fn tells_of_the_engine(errors: &Path) -> bool {
     const WORDS: [&str; 4] = [
         "Cannot connect to the Docker daemon",

@@ -46,13 +46,10 @@ pub(super) const MOST_PATCH: u64 = 16 << 20;
 /// Maximum number of bytes that are copied of a session log that a container wrote.
 const MOST_LOG: u64 = 1 << 30;
 
-/// File name of the task's prompt in the directory of a run.
 pub(super) const PROMPT: &str = "prompt";
 
-/// File name of the result that a run prints.
 const RESULT: &str = "result.json";
 
-/// File name of a run's standard error.
 const ERRORS: &str = "stderr.log";
 
 pub(super) struct Instance<'a> {

@@ -1,4 +1,4 @@
-//! `bailiwick batch merge`: collects the results of shards in one directory. It appears only when it is complete.
+//! `bailiwick batch merge`: collects the results of shards in one directory, which appears only when it is complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -105,7 +105,7 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
 }
 
-/// Adds the result of a task. A final result replaces an unfinished one. Fails if two shards have different final ones.
+/// Adds a task's result. A final result replaces an unfinished one. Fails if two shards have different final results.
 fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {

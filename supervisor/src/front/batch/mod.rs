@@ -185,8 +185,8 @@ fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     Ok([vec![output.instances(), output.predictions(), file], beside].concat())
 }
 
-/// Returns the directory of the file of tasks. If a run needs something in this directory, returns only its files.
-/// Leaves out the dotfiles of a home directory, because tools read them.
+/// Returns the directory of the file of tasks. If a run needs something in this directory, returns the files in the
+/// directory instead. Leaves out the dotfiles of a home directory, because tools read them.
 fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(input) = file.parent() else { return Ok(Vec::new()) };
     let home = users_home();

@@ -30,7 +30,7 @@ impl<'a> Predictions<'a> {
         self.output.predictions().join("predictions.jsonl")
     }
 
-    /// Rewrites `predictions.jsonl` from the states, because a killed batch may have left lines out.
+    /// Rewrites `predictions.jsonl` from the tasks' states, because a killed batch may have left lines out.
     pub(super) fn restore(&self, states: &[BatchState]) -> io::Result<()> {
         replace(&self.lines(), |file| {
             let mut finals = states.iter().filter(|state| state.status.is_final());

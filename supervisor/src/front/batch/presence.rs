@@ -1,4 +1,4 @@
-//! Waits for a container engine that has stopped. This is no failure of a task. Only one waiting run prints a message.
+//! Waits for a stopped container engine. The stop is no failure of a task. Only one waiting run prints a message.
 
 use std::fs;
 use std::io;

@@ -48,7 +48,7 @@ impl BatchEnded {
     }
 }
 
-/// Runs a command. Ends it at the deadline, or when this process has to stop.
+/// Runs a command. Ends the command at the deadline, or when this process has to stop.
 pub(super) async fn run(
     command: Command,
     files: Files,

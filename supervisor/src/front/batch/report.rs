@@ -40,7 +40,7 @@ struct ReportRow<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultCount {
-    /// Bailiwick failed, or the way in which it was started prevented the result.
+    /// Bailiwick itself failed, or the way in which Bailiwick was started prevented the result.
     Scaffold,
     Provider,
     /// A limit that the person set was reached.

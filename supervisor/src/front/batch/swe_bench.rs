@@ -42,10 +42,8 @@ struct InstanceRow {
     image: Option<String>,
 }
 
-/// The image repository of SWE-bench Pro.
 const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
 
-/// Path of the project in an image of SWE-bench Pro.
 const PRO_PROJECT: &str = "/app";
 
 struct Maker<'a> {

@@ -16,13 +16,10 @@ use serde_json::{Map, Value, json};
 use super::state::store;
 use crate::journal::session::load;
 
-/// Version of the ATIF format.
 const ATIF: &str = "ATIF-v1.4";
 
-/// Version of mini-swe-agent's format.
 const MINI: &str = "mini-swe-agent-1.1";
 
-/// File name of a session's log in the results of its task.
 pub(super) const LOG: &str = "session.jsonl";
 
 /// Maximum size in bytes of a log. The whole log is held in memory.
