@@ -1,4 +1,4 @@
-//! The scripted model: parses its requests and serves its replies. It knows a conversation only from the request.
+//! The scripted model: its requests are parsed, and its replies are served. A reply depends only on its request.
 //!
 //! Therefore a repeated request gets the same reply, and an interrupted turn continues from its last call.
 

@@ -81,7 +81,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Runs the demo in the terminal UI. The person answers the request, and may leave early.
+/// Runs the demo in the terminal UI. The person answers the approval request, and may leave early.
 async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     if let Some(signal) = endings.so_far().await {
         return Exit::by_signal(signal);

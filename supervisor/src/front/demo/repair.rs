@@ -31,7 +31,7 @@ pub struct Repairer {
 }
 
 impl Repairer {
-    /// Creates the scripted model. It tries to write a note to the path `note`.
+    /// Creates the scripted model, which tries to write a note to the path `note`.
     pub fn new(note: &Path, in_ui: bool) -> Self {
         let note = quoted(&note.to_string_lossy());
         Self { leave_note: format!("echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > {note}"), in_ui }

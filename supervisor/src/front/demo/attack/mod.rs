@@ -51,7 +51,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// Serves the scripted model. It begins an attack only after the last one was judged, so that harm has one cause.
+/// Serves the scripted model, which begins an attack only after the previous attack was judged: so harm has one cause.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);

@@ -22,7 +22,7 @@ pub(super) struct AttackRow {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttackEnd {
-    /// The sandbox denied the attack. The text names the part of the sandbox that did.
+    /// The sandbox denied the attack. The text names the responsible part of the sandbox.
     Blocked(String),
     /// The attack changed a file, which was restored at the end of the command.
     Undone(String),

@@ -1,4 +1,4 @@
-//! A temporary home directory, and servers and a terminal around it, as targets of attacks.
+//! A temporary home directory, servers and a terminal, as targets of attacks.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
