@@ -1,4 +1,4 @@
-//! The agents of a conversation that its front end knows.
+//! The agents of a conversation, for its front end.
 
 use std::collections::{BTreeMap, BTreeSet};
 

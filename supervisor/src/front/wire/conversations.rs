@@ -35,7 +35,7 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) log: PathBuf,
     /// The models from which the front end can choose; `None` if the model cannot be changed.
     pub(in crate::front) models: Option<Arc<dyn Models>>,
-    /// The access at the start, from the options.
+    /// The access at the start of the conversation, which follows from its options.
     pub(in crate::front) start: StartAccess,
     /// The prompts of the conversation's MCP servers.
     pub(in crate::front) prompts: Vec<ServerPrompt>,
@@ -49,7 +49,7 @@ pub(in crate::front) struct OpenedConversation {
 pub(in crate::front) struct StartAccess {
     pub(in crate::front) mode: ApprovalMode,
     pub(in crate::front) net: Network,
-    /// The names of models that the settings know, the session's own first.
+    /// Names of models: the session's own, then those that sub-agents may use besides.
     pub(in crate::front) models: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ impl Conversations {
         }
     }
 
-    /// Waits for the next event or end of any conversation. The conversations take turns. Cancel safe.
+    /// Waits for the next event or end of any conversation, and prefers no conversation over another. Cancel safe.
     pub(in crate::front) async fn next(&mut self) -> NextEvent {
         while self.late.try_join_next().is_some() {}
         std::future::poll_fn(|context| {

@@ -32,7 +32,7 @@ enum OutboxItem {
 }
 
 impl OutboxItem {
-    /// Returns the size in bytes that counts for the limits. For a piece this is the size of its parts and an overhead.
+    /// Returns the size in bytes that counts for the limits. A piece has its text, an id and an overhead.
     fn bytes(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
@@ -46,7 +46,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// True if so many bytes wait that no further requests should be read, because each request adds an answer.
+    /// True if so many bytes wait that the server should read no further requests, because each request adds an answer.
     pub(super) const fn is_crowded(&self) -> bool {
         self.bytes >= MOST / 2
     }

@@ -52,7 +52,8 @@ impl Pending {
         self.record(line, asked, request)
     }
 
-    /// Records an approval request and returns `line`. If `line` is an error, returns the action that denies it.
+    /// Records an approval request and returns `line`. If `line` is an error, returns the action that denies the
+    /// approval.
     pub(in crate::front) fn record(
         &mut self,
         line: serde_json::Result<String>,

@@ -21,7 +21,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::say;
 use crate::process::signals::Endings;
 
-/// Longest time for a front end to read the last lines.
+/// Longest time that a front end has at the end to read the last lines.
 const PARTING: Duration = Duration::from_secs(5);
 
 /// A protocol of front ends: the form of its requests, events and approvals.
@@ -44,7 +44,7 @@ pub(in crate::front) trait Dialect: Sized + 'static {
     /// Returns the line that asks for an approval.
     fn question(&mut self, id: &RequestId, asked: &ServerRequest) -> serde_json::Result<String>;
 
-    /// Handles the response to an approval request. It is called once for each request.
+    /// Handles the response to an approval request. The method is called once for each request.
     fn respond(
         server: &mut Server<Self>,
         asked: Asked,
@@ -63,7 +63,7 @@ pub(in crate::front) trait Dialect: Sized + 'static {
     /// Handles the end of a conversation, after its last events. If it ended without a result, `error` says why.
     fn over(server: &mut Server<Self>, conversation: ConversationId, error: Option<String>);
 
-    /// Returns the line for a piece of text from the queue; `None` to leave it out.
+    /// Returns the line for a piece of text from the queue; `None` if the piece is left out.
     fn piece(&mut self, conversation: ConversationId, piece: Passing) -> Option<serde_json::Result<String>>;
 
     /// Answers the requests that wait until all conversations have ended.
