@@ -29,7 +29,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the message about a copy. It does not promise success, because terminals do not report it.
+/// Returns the message about a copy. The message does not promise success, because terminals do not report success.
 pub(super) fn told(what: Copied, is_sent: bool, file: &Path, written: &io::Result<()>) -> String {
     let what = what.as_str();
     let file = file.display();

@@ -41,7 +41,7 @@ impl Disputed {
     }
 }
 
-/// Marks each cell of a row: to be written always if `changes`, and never if a wide character covers it.
+/// Marks the cells of a row: those that a wide character covers are never written, and all others are if `changes`.
 fn write_whole(row: &mut [Cell], changes: bool) {
     let mut covered = 0;
     for cell in row {

@@ -50,7 +50,7 @@ impl Farewell {
     }
 }
 
-/// Returns the command that continues the session.
+/// Returns the command that continues the session: by its name if `is_named` is true, or else as the last session.
 pub(super) fn resume_command(name: &str, is_named: bool, is_plain: bool) -> String {
     match (is_named, is_plain) {
         (true, _) => format!("bailiwick resume {name}"),

@@ -71,8 +71,8 @@ impl TerminalInput {
         }
     }
 
-    /// True if the last key was read together with others. They are a paste that the terminal did not mark, or fast
-    /// typing.
+    /// True if the last key was read together with others. Such keys are a paste that the terminal did not mark, or
+    /// fast typing.
     pub(super) const fn is_burst(&self) -> bool {
         self.burst
     }

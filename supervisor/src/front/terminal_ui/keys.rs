@@ -56,7 +56,7 @@ pub(super) enum KeyRest {
 }
 
 enum Parsed {
-    /// A complete key, paste or report, and its size in bytes; `None` if it has no meaning.
+    /// Size in bytes of a complete key, paste or report, and its meaning; `None` if it has no meaning.
     Whole(usize, Option<TypedKey>),
     /// Only the beginning of a key, paste or report.
     Cut,

@@ -62,7 +62,7 @@ const COLUMNS: u16 = 80;
 /// Runs the UI and returns the exit status. Afterwards the terminal shows only the last answer and two lines about the
 /// session.
 pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
-    // The next session gets the same flags. One that is chosen by name may belong to another project.
+    // The next session gets the same flags. A session that is chosen by name may belong to another project.
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
     let here = args.directory.clone();
     let (is_plain, is_named) = (args.plain, here != Path::new(".") || args.session.is_some());
@@ -256,7 +256,7 @@ async fn log_of(
     find_log(&place.directories.sessions(), name, project).map(Some)
 }
 
-/// Hint about the command that needs no terminal.
+/// Hint about `bailiwick exec`, which needs no terminal.
 const HEADLESS: &str =
     "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
 
@@ -332,7 +332,7 @@ impl PreparedUi {
             ui.ask_for_background()?;
         }
         ui.begin(prompt).await?;
-        // The future contains the screen's model, which is too large for the stack.
+        // The future contains the state of the UI, which is too large for the stack.
         let ended = Box::pin(ui.run(tokio::spawn(session.run()))).await;
         drop(engaged);
         Ok(ended)

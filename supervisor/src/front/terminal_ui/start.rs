@@ -1,4 +1,4 @@
-//! The data with which the UI's model starts: the new session and the abilities of the terminal.
+//! The data with which the UI starts: the new session and the abilities of the terminal.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ fn price(prices: Prices) -> String {
     format!("${input} in, ${output} out{long}")
 }
 
-/// True if the theme depends on the terminal's background, and the terminal can be asked for that.
+/// True if the theme depends on the terminal's background, and the terminal can be asked for the colour.
 pub(super) fn asks_for_background(effective: &Effective) -> bool {
     effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
 }

@@ -1,4 +1,4 @@
-//! The main loop between terminal, UI model and session. It handles one message at a time, and draws what changed.
+//! The main loop of the terminal UI. It handles one message at a time, and draws what has changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ enum UiInput {
 }
 
 impl Ui {
-    /// Creates the UI. Must be called within the runtime. `clock` is the instant that is time zero for the UI model.
+    /// Creates the UI. Must be called within the runtime. `clock` is the instant that is time zero of the UI.
     pub(super) fn new(
         terminal: ControllingTerminal,
         model: Model,
@@ -236,7 +236,7 @@ impl Ui {
         }
     }
 
-    /// Handles all keys that were typed until now. They were typed before the next frame, so they do not answer it.
+    /// Handles all keys that were typed until now. The next frame was not visible then, so no key answers its question.
     async fn read_what_waits(&mut self) -> io::Result<()> {
         for typed in self.input.waiting() {
             self.typed(typed).await?;
@@ -325,7 +325,7 @@ impl Ui {
         self.handle.act_on(action).await;
     }
 
-    /// Passes a message to the UI model and carries out its actions.
+    /// Passes a message to the state of the UI, and carries out the resulting actions.
     pub(super) async fn tell(&mut self, message: Msg) -> io::Result<()> {
         for action in self.update(message) {
             match action {
@@ -457,7 +457,7 @@ fn typed_ahead(key: KeyEvent) -> KeyEvent {
     }
 }
 
-/// Runs a read on a thread. The process can end without waiting for it. `None` if no thread could be started.
+/// Runs a read on a thread. The process can end without waiting for the thread. `None` if no thread could be started.
 fn in_thread<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<oneshot::Receiver<T>> {
     let (done, reading) = oneshot::channel();
     let run = move || {

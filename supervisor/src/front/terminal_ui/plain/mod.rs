@@ -57,7 +57,7 @@ fn answers(request: &ServerRequest) -> String {
     text
 }
 
-/// Explains the answer that allows only some hunks; `None` if there are fewer than two, or if they cannot be divided.
+/// Explains the answer that allows only some hunks; `None` if the change has fewer than two, or cannot be divided.
 fn part_answer(request: &ServerRequest) -> Option<String> {
     let params = request.in_part()?;
     let hunks: Vec<_> = hunks(params).collect();
@@ -285,7 +285,7 @@ impl PlainUi {
         }
     }
 
-    /// Asks the oldest question. What it is about was printed when the request was logged, perhaps before other text.
+    /// Asks the oldest question. Its subject was printed when the request was logged, perhaps before other text.
     fn ask(&mut self) {
         self.since = None;
         let behind = self.asked.len().saturating_sub(1);
