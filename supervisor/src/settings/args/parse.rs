@@ -63,7 +63,7 @@ fn names_project(matches: &ArgMatches) -> bool {
     is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
 }
 
-/// Removes the default project from commands that need none: a session has its own, and `sessions prune` covers all.
+/// Removes the default project from commands without one: a session has its own, and `sessions prune` covers all.
 fn forget_project(command: &mut Sub) {
     match command {
         Sub::Resume(ResumeArgs { directory, .. })
@@ -81,8 +81,7 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the error for a task or flag before a command that does not take it and would lose it. `None` if all words
-/// fit.
+/// Returns the error for a task or flag that stands before a command which does not take it. `None` if all words fit.
 fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let (name, rest) = matches.subcommand()?;
     let own = command.get_arguments().find(|arg| {
@@ -108,7 +107,7 @@ fn without_project(matches: &ArgMatches) -> Option<String> {
         .then(|| format!("the command {name} uses no project: leave out -C"))
 }
 
-/// Returns the error for a task of one word without `--`: it is probably a misspelt command, and would cost money.
+/// Returns the error for a task of one word without `--`: a misspelt command is likely, and a session costs money.
 fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<String> {
     let word = tui.prompt.as_deref().filter(|task| !task.contains(char::is_whitespace))?;
     if line.iter().any(|argument| argument == "--") {
@@ -118,7 +117,7 @@ fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<Str
     Some(format!("no command {word:?}\n  hint: {meant}to send this word as a task: bailiwick -- {word}"))
 }
 
-/// Returns the error for words of which the first is no command: it is misspelt, or they are a task without quotes.
+/// Returns the error for words of which the first is no command: a misspelt command, or a task without quotes.
 fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<String> {
     let words: Option<Vec<_>> = line.iter().skip(1).map(|word| word.to_str()).collect();
     let words = words.filter(|words| words.iter().all(|word| !word.starts_with('-')))?;

@@ -41,7 +41,7 @@ pub(crate) enum RewindPart {
 }
 
 impl RewindArgs {
-    /// Returns the files to restore, relative to the project. The error names a file that is outside.
+    /// Returns the files to restore, relative to the project. The error names a file outside of the project.
     pub(crate) fn files(&self, project: &Path) -> Result<Vec<WirePath>, String> {
         let relative = |file: &PathBuf| {
             let place = self.directory.join(file);

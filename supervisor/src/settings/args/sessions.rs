@@ -1,4 +1,4 @@
-//! Arguments of what lists, shows and moves sessions.
+//! Arguments of the commands that list, delete, show, export and import sessions.
 
 use std::path::PathBuf;
 

@@ -51,7 +51,7 @@ pub(crate) async fn says_yes(question: String) -> io::Result<bool> {
     answer.await.map_err(io::Error::other)?
 }
 
-/// Asks for trust in the files. Returns true if the person answers yes, and false for any other answer.
+/// Asks if the person trusts the files. Returns true if the person answers yes, and false for any other answer.
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     let project = question.project.display().to_string();

@@ -59,7 +59,7 @@ pub enum Preset {
     Off,
     NoNetwork,
     Empty,
-    /// No value. The text explains the behaviour without one.
+    /// No value. The text explains the behaviour without a value.
     Unset(&'static str),
 }
 

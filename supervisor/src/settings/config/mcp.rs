@@ -15,7 +15,7 @@ pub(super) const MOST_SERVERS: usize = 64;
 
 const LONGEST_NAME: usize = 32;
 
-/// Maximum number of elements of a list, and maximum number of bytes of one element.
+/// Maximum number of elements of a list. `LONGEST` is the maximum number of bytes of one element.
 const MOST: usize = 200;
 const LONGEST: usize = 4096;
 

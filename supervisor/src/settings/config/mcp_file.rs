@@ -23,7 +23,7 @@ use super::trust::FileDigest;
 /// Maximum size in bytes of the file.
 const MOST: usize = 1 << 20;
 
-/// Keys of the JSON file: one that is ignored, and the one of the table of servers.
+/// Key of the JSON file that is ignored.
 const SCHEMA: &str = "$schema";
 const SERVERS: &str = "mcpServers";
 
@@ -68,7 +68,8 @@ fn lines(file: &Path, faults: &[String]) -> String {
 impl McpFile {
     /// Reads a file as TOML if its name ends in `.toml`, and otherwise as JSON. Symbolic links are followed, because
     /// the person names the file. Fails if the settings have a server of the same name. The project's approvals of
-    /// tools to run without a question apply to these servers too, because each is for one definition.
+    /// tools to run without a question apply to these servers too, because each approval is for one definition of a
+    /// tool.
     pub fn read(path: &Path, settings: &Effective) -> Result<Self, McpFileError> {
         let unreadable = |source| McpFileError::Unreadable { file: path.to_owned(), source };
         // The opening of a fifo would wait for a writer.

@@ -52,7 +52,7 @@ fn failed(file: &Path, project: &Path) -> TableError {
 
 impl ApprovalList {
     /// Returns the text with these elements added, except for those that the project's table already has. `None` if
-    /// they cannot be added without another change.
+    /// they cannot be added without changing anything else.
     fn with(self, text: &str, file: &Path, project: &Path, elements: &[Vec<String>]) -> Option<String> {
         let mut wanted = self.elements(text, file, project)?;
         let mut new: Vec<Vec<String>> = Vec::new();

@@ -17,7 +17,7 @@ pub struct TakenGrant {
     pub project: PathBuf,
 }
 
-/// Returns the text without the approvals of a server's tools, and these approvals. `None` if more would be removed.
+/// Removes the approvals of a server's tools. Returns the text and these approvals; `None` if more would be removed.
 pub(super) fn without_grants(
     text: &str,
     file: &Path,
@@ -26,7 +26,7 @@ pub(super) fn without_grants(
     without(text, file, |_, grant| grant.server == server)
 }
 
-/// Returns the text without the approvals that `is_meant` selects, and these. `None` if anything else would be removed.
+/// Removes the approvals that `is_meant` selects. Returns the text and these; `None` if anything else would be removed.
 pub(super) fn without(
     text: &str,
     file: &Path,
@@ -103,7 +103,7 @@ fn span(array: &Array, at: usize) -> Option<Range<usize>> {
     array.get(at).and_then(toml_edit::Value::span)
 }
 
-/// Returns the range of a setting's lines; `None` if they contain more. `span` begins at the last word of the key.
+/// Returns the range of a setting's lines; `None` if they contain anything else. `span` begins at the key's last word.
 fn whole_lines(text: &str, span: Range<usize>) -> Option<Range<usize>> {
     let start = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
     let end = text.get(span.end..)?.find('\n').map_or(text.len(), |at| span.end + at + 1);

@@ -1,5 +1,5 @@
-//! Trust in a project's files. The person gives it in answer to a question that lists the settings of the files. The
-//! trust is valid only for this project path and these bytes.
+//! Trust in a project's files. The person gives this trust in answer to a question that lists the settings of the
+//! files. The trust is valid only for this project path and these bytes.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};

@@ -24,7 +24,7 @@ pub(super) struct BadValue {
     pub(super) expected: String,
 }
 
-/// Reads the value of a key. `at` is its byte offset, which `origin` converts. Fails for a value of another kind.
+/// Reads the value of a key. `origin` converts the byte offset `at` to a position. Fails for a value of another kind.
 pub(super) fn value(
     key: &Key,
     item: &Item,
@@ -114,7 +114,7 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     fits.then(|| vec![word.into()])
 }
 
-/// Reads an amount; `None` if the item is none. A float counts as the number that its shortest decimal form states.
+/// Reads an amount; `None` for any other item. A float counts as the number that its shortest decimal form states.
 fn amount(item: &Item) -> Option<Usd> {
     let number = item.as_integer().map(|number| number.to_string());
     number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()

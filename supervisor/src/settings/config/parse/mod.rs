@@ -198,7 +198,7 @@ fn in_project(prefix: &str, name: &str) -> String {
     unknown(prefix, name)
 }
 
-/// True if the item would turn the whole network on. A settings file cannot do that; it is only reported.
+/// True if the item would turn the whole network on. A settings file cannot do that, so the item is only reported.
 fn is_on(item: &Item) -> bool {
     item.as_str() == Some("on") || item.as_bool() == Some(true)
 }

@@ -128,7 +128,7 @@ impl SettingsReader<'_> {
     }
 }
 
-/// True if this line causes the error: the line causes it also alone, or the error names its command.
+/// True if this binding causes the error: it does so alone, or the error names the binding's command.
 fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     let Rebinding { mode, command, keys } = &binding.rebinding;
     match error {
