@@ -57,7 +57,7 @@ impl<'a> EventsByAgent<'a> {
         self.began_ms
     }
 
-    /// Returns the events of an agent, including its start and end. For a sub-agent, these two belong to its parent.
+    /// Returns the events about an agent: its own, and for a sub-agent also its parent's events of the start and end.
     pub(super) fn about(&self, agent: &AgentId) -> &[&'a SessionEvent] {
         self.about.get(agent).map_or(&[], Vec::as_slice)
     }

@@ -34,7 +34,7 @@ impl GuestAccount {
         }
     }
 
-    /// True if this guest has this number and has not ended. Each run of a session numbers its guests anew.
+    /// True if this guest has the number `guest` and has not ended. Each run of a session numbers its guests anew.
     pub(super) fn is_open(&self, guest: GuestId) -> bool {
         self.started.guest == guest && self.ended.is_none()
     }

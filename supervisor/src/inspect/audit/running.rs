@@ -1,4 +1,4 @@
-//! The access that running agents really have. A process in the sandbox of each worker measures it.
+//! The access that running agents really have. A process in the sandbox of each worker measures this access.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use super::{CheckState, DoctorCheck, checks};
 use crate::engine::opening::{RelaySocketError, check_relay_socket};
 use crate::engine::place::ProjectSandbox;
 
-/// Tries from inside the sandbox if an agent can reach the relay's socket; `None` without a relay.
+/// Checks from inside the sandbox if an agent can reach the relay's socket; `None` if sessions use no relay.
 pub(super) async fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     let base_url = checks::base_url(setup);
     let socket = socket_of(&base_url)?;

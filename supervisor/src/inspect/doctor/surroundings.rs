@@ -1,4 +1,4 @@
-//! Checks limits that another program set for this process, such as a container engine or a service manager.
+//! Checks limits that another program, such as a container engine or a service manager, set for this process.
 
 use std::fs;
 use std::path::Path;

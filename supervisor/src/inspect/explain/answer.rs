@@ -7,7 +7,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExplainVerdict {
     Allowed,
-    /// Allowed after the person has approved it.
+    /// Allowed after the person has approved the action.
     Asked,
     Denied,
     Depends,

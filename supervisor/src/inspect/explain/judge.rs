@@ -75,7 +75,7 @@ impl Judge<'_> {
         kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
     }
 
-    /// Returns the answer for a write in mode `ask`. Some writes need no question even there.
+    /// Returns the answer for a write in mode `ask`. Some writes need no question even in this mode.
     fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
@@ -115,7 +115,7 @@ impl Judge<'_> {
         ExplainAnswer::allowed(because, origin)
     }
 
-    /// Returns the denial that the gate would derive from the kernel's error for this operation; `None` without one.
+    /// Returns the denial that the gate derives from the kernel's error for this operation; `None` if it derives none.
     fn denial(&self, operation: Operation) -> Option<Denial> {
         let standing = self.policy.standing;
         let nearest = (!self.exists)

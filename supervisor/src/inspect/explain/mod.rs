@@ -1,8 +1,8 @@
 //! `bailiwick explain`: the policy for a path, an address or a command, with the reasons and the possible changes.
 //!
 //! * [`subject`]: the kind of the subject. [`path`], [`address`], [`command`]: the answers for each kind.
-//! * [`judge`]: the gate's judgement of a path; `tried`: the result of an attempt. [`place`]: the access and settings
-//!   for it. [`origins`]: the origins of rules. [`answer`]: one answer, with the reason. `print`: text for a person.
+//! * [`judge`]: the gate's judgement of a path; `tried`: an attempt. [`place`]: access and settings of a session.
+//!   [`origins`]: the origins of rules. [`answer`]: one answer, with the reason. `print`: text for a person.
 //!
 //! The judgement comes from the gate. For a path, actions are then tried in the sandbox of an agent's worker, to find
 //! differences from the kernel. The network is not used.

@@ -70,7 +70,7 @@ impl ExplainSubject {
     }
 }
 
-/// True if the word is written as a path, or exists as one in the project.
+/// True if the word is written as a path, or names something that exists in the project.
 fn is_path(what: &OsStr, project: &WirePath) -> bool {
     let bytes = what.as_encoded_bytes();
     let is_word = !bytes.iter().any(u8::is_ascii_whitespace);

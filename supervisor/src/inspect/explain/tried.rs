@@ -12,7 +12,7 @@ use super::judge::Judge;
 use super::origins::default;
 
 impl Judge<'_> {
-    /// Adds the result of the attempt to the answer, and a note if the kernel denies what the policy allows.
+    /// Adds an attempt's result to the answer, which becomes a denial if the kernel denies what the policy allows.
     pub(super) fn compare(
         &self,
         operation: Operation,
@@ -34,7 +34,7 @@ impl Judge<'_> {
         ExplainAnswer { verdict: ExplainVerdict::Denied, because, narrower, origin: default(), ..answer }
     }
 
-    /// Adjusts the answer for the floor tier. It has no mounts of its own, and enforces less than the full tier.
+    /// Adjusts the answer for the floor tier, which has no mounts of its own and enforces less than the full tier.
     fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
