@@ -1,4 +1,5 @@
-//! Reads the picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a desktop program does that.
+//! Reads the picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a program of the desktop reads the
+//! picture.
 //!
 //! Only a key of the person starts the program. Program and arguments are fixed. The program is searched in absolute
 //! directories of `PATH` outside of the project, since an agent may write in the project. The program starts in `/`

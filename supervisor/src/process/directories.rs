@@ -104,7 +104,7 @@ impl Directories {
         self.state.join("live")
     }
 
-    /// Returns the directory for files that were moved out of git directories, because the host would act on them.
+    /// Returns the directory for files that were moved out of git directories, because git would execute or obey them.
     pub fn aside(&self) -> PathBuf {
         self.state.join("moved-aside")
     }

@@ -21,7 +21,7 @@ pub enum Exit {
     NoSandbox,
     /// The provider failed after retries: bad key, no network, overloaded.
     Provider,
-    /// The log of a session was not changed afterwards, but its events contradict each other.
+    /// The log of a session is unchanged, but the events in the log contradict each other.
     Finding,
     /// A review has findings of at least the severity of `--fail-on`.
     Findings,

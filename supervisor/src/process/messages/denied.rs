@@ -48,7 +48,7 @@ impl PlainDenial<'_> {
     }
 }
 
-/// Returns the part that blocked the operation. For a denial that is only likely, names it less precisely.
+/// Returns the part that blocked the operation. For a denial that is only likely, names the part less precisely.
 fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
     match (grade, layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy".to_owned(),
@@ -94,7 +94,7 @@ fn named(address: &str) -> String {
     }
 }
 
-/// Returns the missing access. If the description of the attempt names it already, returns only the reason for it.
+/// Returns the missing access, or only the reason for it if the description of the attempt names the access already.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
     match missing_right.value().filter(|right| right.is_said_by(*operation, object)) {
         Some(right) => right.reason().map(|reason| format!(", {reason}")).unwrap_or_default(),

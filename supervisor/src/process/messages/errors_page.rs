@@ -1,4 +1,4 @@
-//! The page of error codes, generated from their table. `BLESS=1 cargo test -p supervisor --lib errors_page` writes it.
+//! The page of error codes, generated from the codes. `BLESS=1 cargo test -p supervisor --lib errors_page` writes it.
 
 use std::fmt::Write;
 use std::fs;
