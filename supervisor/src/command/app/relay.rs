@@ -92,7 +92,7 @@ async fn serve(
     Ok(exit)
 }
 
-/// Waits until the calling process has ended, so that this process has outlived it.
+/// Waits until the calling process has ended.
 async fn outlived(caller: Pid) {
     while getppid() == caller {
         tokio::time::sleep(LOOK).await;

@@ -59,7 +59,7 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Returns the log of a session by its name or path. A path must have a slash, so that no name is taken for one.
+/// Returns the log of a session by its name or path. A path must have a slash, so that no name is taken for a path.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         check_no_export(path).map_err(Refusal::usage)?;

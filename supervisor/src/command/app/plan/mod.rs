@@ -69,7 +69,7 @@ fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
     Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
 }
 
-/// Stores a new fate for the current text of a plan. `to_create` lists the directories that its execution will create.
+/// Stores a new fate of a plan, such as its approval. `to_create` lists the directories that its execution will create.
 fn becomes(
     store: &Store,
     kept: &KeptPlan,
