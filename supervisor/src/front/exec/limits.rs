@@ -1,4 +1,4 @@
-//! Limits of a run that come from the project's settings file. No flag can raise them.
+//! Limits of a run that come from the project's settings file, and that no flag can raise.
 
 use agent::core::EndReason;
 

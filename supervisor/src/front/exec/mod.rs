@@ -111,7 +111,7 @@ enum Beginning {
 struct PlannedRun {
     options: SessionOptions,
     beginning: UserActionKind,
-    /// The MCP servers from the file of `--mcp-config`.
+    /// The MCP servers from the file of `--mcp-config`; `None` without this flag.
     servers: Option<McpFile>,
     socket: Option<ApprovalSocket>,
     format: Format,

@@ -17,7 +17,7 @@ use jsonschema::{PatternOptions, ReferencingError, Retrieve, Uri, ValidationErro
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Maximum size in bytes of a schema. It is small, because every request to the model contains the schema.
+/// Maximum size in bytes of a schema. The limit is small, because every request to the model contains the schema.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Maximum size in bytes of an answer.

@@ -19,8 +19,8 @@ use crate::process::messages::say;
 
 const GONE: &str = "the front end disconnected";
 
-/// Connects a session with front ends. Returns all events of the session, and the tasks that serve the connection.
-/// Dropping the tasks ends them. Must be called within the runtime.
+/// Connects a session with front ends. Returns a channel with all events of the session, and the tasks that serve the
+/// connection. Dropping the tasks ends them. Must be called within the runtime.
 pub(in crate::front::exec) fn relay(
     socket: ApprovalSocket,
     handle: Handle,

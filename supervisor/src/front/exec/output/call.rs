@@ -19,7 +19,7 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// Returns the line for the end of a call, with the first line of a failed call's result. Denials have other lines.
+/// Returns the line for the end of a call, with the first line of a failed call's result. Other code prints denials.
 pub(super) fn ending(
     call: &str,
     status: ToolCallStatus,

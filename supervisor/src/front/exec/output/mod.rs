@@ -64,7 +64,7 @@ pub(super) struct OutputPrinter {
 
 #[derive(Debug)]
 pub(super) struct Printed {
-    /// The first error of a write to standard output.
+    /// `Ok`, or the first error of a write to standard output.
     pub(super) written: io::Result<()>,
     pub(super) answer: Option<Value>,
 }
@@ -121,14 +121,14 @@ struct Page {
     has_begun: bool,
     /// Text of the current reply, which is printed when the reply is complete; `None` if each piece is printed at once.
     held: Option<String>,
-    /// Last character of the reply so far. It is printed later, because the next piece may extend it (as in an emoji).
+    /// Last character of the reply so far, which is printed later, as the next piece may extend it (an emoji).
     tail: String,
     /// Description of each running call. Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,
     guests: OpenGuests,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
-    /// The first error of standard output. After an error nothing more is written there, but the run continues.
+    /// `Ok`, or the first error of a write to standard output. After an error the run continues without further writes.
     written: io::Result<()>,
     answer: Option<Value>,
 }
@@ -364,7 +364,7 @@ impl Page {
         self.text(&path);
     }
 
-    /// Returns the message about a denial. Leaves out its advice about flags in a run that may only read.
+    /// Returns the message about a denial. In a run that may only read, leaves out the advice about flags.
     fn denied(&self, denial: &Denial) -> String {
         let words = PlainDenial(denial).to_string();
         match words.split_once('\n') {

@@ -171,7 +171,7 @@ fn texts(bytes: &[u8]) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// Combines the names from `--name-status -z` with the patches of the files in `whole`. Both have the same order.
+/// Combines the names from `--name-status -z` with the patches in `whole`. Names and patches have the same order.
 fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     let mut patches = parts(whole);
     if is_cut {

@@ -151,7 +151,7 @@ async fn bounded(pipe: OwnedFd, most: usize) -> io::Result<GitOutput> {
     Ok(GitOutput { bytes, is_cut })
 }
 
-/// Returns the beginning of standard error. Reads it to the end, because a full pipe would stop the command.
+/// Returns the beginning of standard error. Reads the pipe to the end, because a full pipe would stop the command.
 async fn said(pipe: OwnedFd) -> io::Result<String> {
     let mut pipe = Receiver::from_owned_fd(pipe)?;
     let mut said = Vec::new();

@@ -14,7 +14,7 @@ pub(super) struct PlacedFinding {
     #[serde(flatten)]
     pub(super) finding: ReviewFinding,
     pub(super) placed: bool,
-    /// Text of the first line that the finding is about.
+    /// Text of the first line that the finding is about; `None` if the new files have no such line.
     #[serde(skip)]
     pub(super) line: Option<String>,
 }
