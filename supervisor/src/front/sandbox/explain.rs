@@ -76,8 +76,7 @@ fn is_told_of_success(denial: &Denial) -> bool {
     denial.operation == Operation::Write || is_network
 }
 
-/// Returns all denials, but of those for the network only one for each missing right. One suffices if the network is
-/// off.
+/// Returns all denials, but of those for the network only the first for each missing right.
 fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     let is_first = |(at, denial): &(usize, &Denial)| {
         let is_network = denial.operation == Operation::Network;

@@ -18,7 +18,7 @@ use crate::process::tty::write_all;
 pub(super) struct Inlet {
     /// Sender that is dropped to tell the thread that the command has ended.
     running: mpsc::Sender<()>,
-    /// Closed by the thread after it has restored the position of the source.
+    /// Closed by the thread after the position of the source is set back.
     given_back: oneshot::Receiver<()>,
     is_file: bool,
 }

@@ -1,7 +1,7 @@
 //! The standard streams of `bailiwick sandbox` that are no terminals. The command gets our pipes in their place.
 //!
-//! A descriptor keeps the rights of the process that opened it. A socket from the host reaches the host even from a
-//! private network. A file on a host mount can have its mode changed (fchmod(2)) where the command's own view is
+//! A descriptor keeps the rights of the process that opened it. A socket from outside the sandbox leads outside, even
+//! from a private network. A file on a host mount can have its mode changed (fchmod(2)) where the command's own view is
 //! read-only. A directory gives access to everything below it. A pipe leads only to its other end. So:
 //!
 //! | the user gives | the command has |
@@ -10,7 +10,7 @@
 //! | an anonymous pipe to read from | that pipe |
 //! | a directory to read from | nothing: it is not started |
 //! | anything else to read from: a file, a socket, a named pipe, a device | a pipe that we fill |
-//! | anything but a terminal to write to | a pipe that we empty; one pipe if output and errors have the same destination |
+//! | anything but a terminal to write to | a pipe that we empty; one for output and errors with the same destination |
 //!
 //! An anonymous pipe is passed on unchanged. If we filled another pipe from it, we would take data that the command
 //! does not read: in `producer | while read line; do bailiwick sandbox -- …; done`, all the lines. For a file we set
@@ -69,7 +69,7 @@ enum Errors {
 pub(super) struct AllPassed {
     /// Last part of standard error; `None` if standard error was the command's terminal.
     pub(super) errors: Option<Tail>,
-    /// The first error of passing on output; `None` without one. It is no error if nobody reads the output.
+    /// The first error of passing on output; `None` without an error. An output that nobody reads is no error.
     pub(super) failure: Option<io::Error>,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct SandboxPassed {
 pub(in crate::front::sandbox) struct Tail(VecDeque<u8>);
 
 impl Outlet {
-    /// Returns the descriptor to which the command writes instead of `destination`, and the thread that empties it.
+    /// Returns the descriptor to which the command writes instead of `destination`, and the thread that passes this on.
     pub(super) fn open(
         destination: OwnedFd,
         unread: UnreadOutput,

@@ -41,7 +41,7 @@ const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
 const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 
 /// Private modes that are reset after the command, because they make the terminal type reports or hide output: mouse
-/// and focus reports, the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), held-back output (2026),
+/// and focus reports, the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), synchronized output (2026),
 /// reports of colour schemes (2031) and of sizes (2048), keys as Windows encodes them (9001).
 const UNDONE: [u16; 18] =
     [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004, 2026, 2031, 2048, 9001];

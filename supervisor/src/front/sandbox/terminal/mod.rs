@@ -55,7 +55,7 @@ const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// The command's side of the pseudo-terminal. It stays open here: without an open descriptor it would look closed.
+    /// The command's side of the pseudo-terminal. Without a descriptor that is open here, this side would look closed.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,

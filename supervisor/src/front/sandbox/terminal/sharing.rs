@@ -25,7 +25,7 @@ const TRANSLATES: OutputFlags = OutputFlags::OPOST.union(OutputFlags::ONLCR);
 /// Modes of the command's terminal that the person's terminal must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
-    /// True if the terminal collects lines and echoes keys. This is the default.
+    /// True if the terminal collects lines and echoes keys, as it does by default.
     pub(super) is_plain: bool,
     /// True if a line feed also returns to the left edge.
     pub(super) translates: bool,

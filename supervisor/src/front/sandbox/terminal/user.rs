@@ -1,4 +1,4 @@
-//! The person's terminal. It is raw while a command has the keyboard, and restored however the command ends.
+//! The person's terminal: raw while a command has the keyboard, and restored however the command ends.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -35,7 +35,7 @@ impl Keyboard {
         Ok(Self { terminal, saved: None, shared })
     }
 
-    /// Sets whether the terminal translates line ends. This takes effect at the next [`Keyboard::engage`].
+    /// Sets whether the terminal translates line ends. The setting takes effect at the next [`Keyboard::engage`].
     pub(super) fn translate(&mut self, translates: bool) {
         if let Some(shared) = &mut self.shared {
             shared.translates = translates;
