@@ -18,7 +18,7 @@ use super::choices::{self, Chosen};
 use super::shown;
 use super::updates::call_id;
 
-/// Returns the permission request for an approval. It shows the whole effect.
+/// Returns the permission request for an approval, which shows the whole effect.
 pub(super) fn question(request: &ServerRequest) -> RequestPermissionRequest {
     let id = call_id(request.agent(), request.call_id());
     let locations = matches!(request, ServerRequest::ApplyPatchApproval(_)).then(|| locations(request));

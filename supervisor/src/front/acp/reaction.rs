@@ -13,7 +13,7 @@ use crate::front::wire::pending::Asked;
 
 pub(super) enum Reaction {
     Update(Box<SessionUpdate>),
-    /// A piece of output. It may be sent later, joined with the next piece.
+    /// A piece of output, which may be sent later, joined with the next piece.
     Piece(Passing),
     /// The result of a client's request.
     Answer(RequestId, Box<RawValue>),

@@ -1,4 +1,4 @@
-//! MCP servers that a client proposes. They are never started.
+//! MCP servers that a client proposes, which are never started.
 
 use agent_client_protocol_schema::v1::McpServer;
 use protocol::shell_word::shell_word;

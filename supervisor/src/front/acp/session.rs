@@ -41,7 +41,7 @@ pub(super) struct AcpSession {
     pub(super) commands: OfferedCommands,
     /// True while an MCP server expands a prompt.
     pub(super) is_expanding: bool,
-    /// Model to restore after a turn for which a command chose another model.
+    /// Model to restore after a turn for which a command chose another model; `None` at other times.
     pub(super) model_after: Option<String>,
     /// Number of command texts so far. The tool call for the next text gets its id from this number.
     drafts: u64,
@@ -158,7 +158,7 @@ impl AcpSession {
         one(updates::reply(markdown, number))
     }
 
-    /// Returns the id and the update of a new tool call, which stands for the text of a command until it is sent.
+    /// Returns the id and the update of a new tool call, which stands for the text of a command until the text is sent.
     pub(super) fn drafted(&mut self, name: &str) -> (String, Reaction) {
         self.drafts += 1;
         let call = format!("prompt:{}", self.drafts);
@@ -183,7 +183,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the action that restores the session's model after the turn of a command; `None` if the command left it.
+    /// Returns the action that restores the session's model after a command's turn; `None` if the model is unchanged.
     fn model_back(&mut self) -> Option<Reaction> {
         let model = self.model_after.take().filter(|model| *model != self.settled.model)?;
         Some(Reaction::Act(None, UserActionKind::SetModel { model }))

@@ -11,7 +11,7 @@ use protocol::rpc::{ErrorObject, ErrorWord, RequestId};
 use super::draft::{self, Draft};
 use super::reaction::{Reaction, answer};
 
-/// A client's request to open a session. It is answered when the session has begun.
+/// A client's request to open a session, which is answered when the session has begun.
 pub(super) struct Opening {
     pub(super) id: RequestId,
     pub(super) kind: OpeningKind,
@@ -63,7 +63,7 @@ pub(super) enum WantedChange {
     Model,
 }
 
-/// A client's request to change the session. It is answered with the result of the change.
+/// A client's request to change the session, which is answered with the result of the change.
 pub(super) struct Change {
     pub(super) id: RequestId,
     pub(super) wanted: WantedChange,
