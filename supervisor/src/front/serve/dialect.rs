@@ -16,7 +16,7 @@ use crate::process::messages::say;
 pub(super) struct ServeDialect<O> {
     pub(super) opener: Arc<O>,
     pub(super) readers: usize,
-    /// The notification format that the front end chose in its first request.
+    /// The notification format that the front end chose in its first request; `None` before this request.
     pub(super) form: Option<NotificationForm>,
     /// `shutdown` requests that wait until everything has ended.
     pub(super) farewells: Vec<RequestId>,

@@ -10,7 +10,7 @@ const USUAL: u32 = 200;
 
 const MOST: u32 = 1000;
 
-/// Number of bytes of the log after which a page ends. One event may be longer.
+/// Number of bytes of the log after which a page ends. A page with only one event may be longer.
 const BYTES: usize = 1 << 20;
 
 /// Returns one page of the events in a session log. Blocks the thread.
