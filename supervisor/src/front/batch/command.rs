@@ -17,8 +17,7 @@ use super::presence::EnginePresence;
 use super::task::{BatchTask, TaskSource};
 use crate::settings::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 
-/// A shell script that checks out the commit `$2` of the repository `$1`. It fetches no later commits, so that the
-/// agent cannot read them.
+/// A shell script that checks out the commit `$2` of the repository `$1`. Agents cannot read later commits there.
 const CHECK_OUT: &str = r#"git init --quiet checkout
 cd checkout
 git fetch --quiet --no-tags --no-recurse-submodules --upload-pack "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack" "$1" "$2"
@@ -89,7 +88,7 @@ impl Runs {
     }
 
     /// Returns the command that runs `exec` in a container, with the task on standard input. The container has neither
-    /// key nor network. Its requests to the model go through a relay.
+    /// key nor network. Requests to the model go through a relay.
     pub(super) fn contained(&self, engine: &Engine, task: &BatchTask, container: &Container<'_>) -> Command {
         let places = BatchPlaces { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
         let mut args = self.args.clone();
@@ -105,7 +104,7 @@ impl Runs {
         Self::with_engine(engine, engine.run(container, exec))
     }
 
-    /// Returns the command that starts a relay. The relay has the key, and enforces the budget of the task.
+    /// Returns the command that starts a relay. The relay has the API key, and enforces the budget of the task.
     pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
         let mut listen = OsString::from("unix:");
@@ -157,7 +156,7 @@ impl Runs {
         command
     }
 
-    /// Returns a command that runs a script in the sandbox, because git obeys files of the repository.
+    /// Returns a command that runs a script in the sandbox, because git in the script obeys files of the repository.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);

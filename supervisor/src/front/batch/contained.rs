@@ -46,7 +46,7 @@ pub(super) enum ContainedEnd {
     /// The run ended, by itself or by a signal.
     Run(BatchEnded),
     Relay,
-    /// The container engine failed. This does not count as a failure of the task.
+    /// The container engine failed, which does not count as a failure of the task.
     Engine,
 }
 

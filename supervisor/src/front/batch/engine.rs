@@ -36,7 +36,7 @@ pub(super) struct Engine {
     programs: PathBuf,
     /// Value of the label [`LABEL`], unique on the machine.
     batch: String,
-    /// Shell command by which a container gives its results to the user of the batch; `None` if that user is root.
+    /// Shell command by which a container gives its files to the user of the batch; `None` if that user is root.
     handover: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl Engine {
         format!("unix:{RELAY}/relay.sock")
     }
 
-    /// Returns the engine's arguments that run `exec` with these arguments in a container.
+    /// Returns the arguments with which the engine runs `exec` in a container; `exec` lists those of `exec` itself.
     pub(super) fn run(&self, container: &Container<'_>, exec: Vec<OsString>) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec!["run".into(), "--rm".into(), "--interactive".into()];
         if self.program == "podman" {

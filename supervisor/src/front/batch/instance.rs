@@ -271,7 +271,7 @@ impl Instance<'_> {
     }
 }
 
-/// Returns the standard streams of a step. Standard input is the file of the prompt. It stays locked during the step.
+/// Returns the standard streams of a step. Standard input is the prompt's file, which stays locked during the step.
 fn files(directory: &Path, output: &str) -> Files {
     Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
 }

@@ -140,7 +140,7 @@ fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     Ok(tasks.list.into_iter().map(|task| task.id).collect())
 }
 
-/// Writes the merged results into a temporary directory next to `output`, then renames it.
+/// Writes the merged results into a temporary directory next to `output`, then renames the directory.
 fn write(
     output: &Path,
     manifest: &Manifest,

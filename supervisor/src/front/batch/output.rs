@@ -162,7 +162,7 @@ impl BatchOutput {
         self.root.join("work")
     }
 
-    /// Returns the directory of the relays' sockets. It is at the top level, because a socket's path must be short.
+    /// Returns the directory of the relays' sockets, which is at the top level, because a socket's path must be short.
     pub(super) fn relays(&self) -> PathBuf {
         self.root.join("relays")
     }

@@ -121,7 +121,7 @@ pub(super) fn counted(states: &[BatchState]) -> String {
     text
 }
 
-/// Returns a text with the rate of this batch and the remaining time; `None` before the first task has finished.
+/// Returns rate and remaining time; `None` until more tasks are over than `over_before`, the number at the start.
 fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Option<String> {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let done = u32::try_from(over.checked_sub(over_before)?).ok().filter(|done| *done > 0)?;

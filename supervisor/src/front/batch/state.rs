@@ -1,4 +1,4 @@
-//! The state of a task. Each state has a file, which is always replaced as a whole.
+//! The state of a task, in a file of its own that is always replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;

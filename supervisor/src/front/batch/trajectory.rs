@@ -50,7 +50,7 @@ struct Making {
     started: Option<(String, SessionStarted)>,
     messages: Vec<Value>,
     steps: Vec<Value>,
-    /// For each call without a result so far, the index of the step that made it.
+    /// For each call without a result so far, the index of the step that made the call.
     open: BTreeMap<String, usize>,
     result: Option<RunResult>,
     replies: u32,
