@@ -22,7 +22,7 @@ pub const FIX: &str = "\
   ((scale = 10 ** ${#digits}))
 ";
 
-/// The scripted model of the repair demo. It returns the next step, given the results of the previous one.
+/// The scripted model of the repair demo, which returns the next step for the results of the previous one.
 #[derive(Clone, Debug)]
 pub struct Repairer {
     leave_note: String,
