@@ -28,7 +28,7 @@ pub(in crate::front) trait OpenConversation: Send + Sync + 'static {
     fn open(&self, params: NewConversationParams, shows: bool) -> Result<OpenedConversation, ErrorObject>;
 }
 
-/// An open conversation. It does nothing until its future `run` is polled.
+/// An open conversation, which does nothing until its future `run` is polled.
 pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) handle: Handle,
     pub(in crate::front) events: SessionEvents,
@@ -44,7 +44,7 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
 
-/// The access with which a conversation starts. It follows from the conversation's options, not from an earlier run.
+/// The access with which a conversation starts, from the conversation's options and not from an earlier run.
 #[derive(Clone, Debug)]
 pub(in crate::front) struct StartAccess {
     pub(in crate::front) mode: ApprovalMode,
@@ -61,7 +61,7 @@ pub(in crate::front) struct ConversationEnded {
 }
 
 pub(in crate::front) enum NextEvent {
-    /// An event for the front end. It may be an approval request.
+    /// An event for the front end, which may be an approval request.
     Event(UiEvent),
     Ended(ConversationEnded),
 }

@@ -1,8 +1,8 @@
 //! The bounded output queue. Pieces of text for a slow front end are dropped, so that memory stays limited.
 //!
-//! Later events repeat the text of dropped pieces. Waiting pieces are joined. Beyond [`PIECES`] bytes they are dropped,
-//! and a notification says so. All other lines are kept, up to [`MOST`] bytes in total. A front end that leaves more
-//! unread is disconnected.
+//! Later events repeat the text of dropped pieces. Waiting pieces are joined. Beyond [`PIECES`] bytes, pieces are
+//! dropped, and a notification says so. All other lines are kept, up to [`MOST`] bytes in total. A front end that
+//! leaves more unread is disconnected.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ enum OutboxItem {
 }
 
 impl OutboxItem {
-    /// Returns the size in bytes that counts for the limits. A piece has its text, an id and an overhead.
+    /// Returns the size in bytes that counts for the limits: of a line, or of a piece's text and id with an overhead.
     fn bytes(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Handle of the thread that writes lines. The thread has one line at a time; further lines wait in the server's queue.
 #[derive(Debug)]
 pub(in crate::front) struct Writer {
-    /// Channel for lines. It is closed after a write has failed.
+    /// Channel for lines, which is closed after a write has failed.
     pub(in crate::front) lines: mpsc::Sender<String>,
     /// Resolves when all lines are written, or when a write has failed.
     pub(in crate::front) finished: oneshot::Receiver<()>,

@@ -30,7 +30,7 @@ impl Asked {
         RequestId::of_approval(&self.conversation, &self.agent, self.id)
     }
 
-    /// Returns the action that answers the approval. It names the agent, because approvals are numbered for each agent.
+    /// Returns the action that answers the approval. It names the agent, because each agent numbers its own approvals.
     pub(crate) fn answered(self, answer: ApprovalAnswer) -> UserAction {
         let Self { conversation, agent, id } = self;
         let kind = UserActionKind::Answer { id, answer };
@@ -52,8 +52,7 @@ impl Pending {
         self.record(line, asked, request)
     }
 
-    /// Records an approval request and returns `line`. If `line` is an error, returns the action that denies the
-    /// approval.
+    /// Records an approval request and returns `line`. If `line` is an error, returns the denial of the request.
     pub(in crate::front) fn record(
         &mut self,
         line: serde_json::Result<String>,

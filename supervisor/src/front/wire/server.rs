@@ -21,7 +21,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::say;
 use crate::process::signals::Endings;
 
-/// Longest time that a front end has at the end to read the last lines.
+/// Longest time that an ending server gives the front end to read the last lines.
 const PARTING: Duration = Duration::from_secs(5);
 
 /// A protocol of front ends: the form of its requests, events and approvals.
@@ -35,7 +35,7 @@ pub(in crate::front) trait Dialect: Sized + 'static {
     /// Handles a message that has no answer.
     fn notified(server: &mut Server<Self>, method: &str, params: Option<&RawValue>);
 
-    /// Takes the result of work that [`Server::start`] began.
+    /// Handles the result of work that [`Server::start`] began.
     fn done(server: &mut Server<Self>, done: Self::Done);
 
     /// Sends an event that is no approval request.
