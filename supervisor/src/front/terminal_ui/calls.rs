@@ -1,4 +1,4 @@
-//! Alerts for a person who looks elsewhere: bell, notification (OSC 9), window title (OSC 2). Their texts are fixed.
+//! Alerts with fixed texts for an absent person: bell, notification (OSC 9), window title (OSC 2).
 
 use tui::Reason;
 

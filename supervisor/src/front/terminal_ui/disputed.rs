@@ -1,6 +1,6 @@
-//! Rows with characters that terminals draw in different widths: emoji of several characters, flags, spacing marks. A
-//! row that has or had such a character is erased and written completely when it changes, because a comparison of cells
-//! does not find the remains.
+//! Rows with characters that terminals draw in different widths: emoji of several characters, flags, spacing combining
+//! marks. A row that has or had such a character is erased and written completely when it changes, because a comparison
+//! of cells does not find the remains.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -10,7 +10,7 @@ const LONGEST_ANSWER: usize = 4000;
 /// The end of a session, for the lines that are printed after the UI has ended.
 #[derive(Debug, Default)]
 pub(super) struct Farewell {
-    /// The last answer. It is printed again, because it is no longer on the terminal.
+    /// The last answer, which is printed again, because it is no longer on the terminal.
     pub answer: String,
     /// A line about time, changes, cost and denials; empty if these are unknown.
     pub summary: String,

@@ -71,8 +71,7 @@ impl TerminalInput {
         }
     }
 
-    /// True if the last key was read together with others. Such keys are a paste that the terminal did not mark, or
-    /// fast typing.
+    /// True if the last key was read together with others, as in fast typing or a paste that the terminal did not mark.
     pub(super) const fn is_burst(&self) -> bool {
         self.burst
     }

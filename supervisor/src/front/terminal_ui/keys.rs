@@ -35,7 +35,7 @@ pub(super) enum TypedKey {
     Wheel(i16),
     /// The theme that fits the background colour that the terminal reported.
     Theme(ThemeName),
-    /// The answer to a query for the terminal's attributes. Answers come in order, so all earlier ones have arrived.
+    /// The answer to a query for the terminal's attributes. Answers come in order, so all earlier answers have arrived.
     Attributes,
 }
 
@@ -196,7 +196,7 @@ fn beyond_ascii(bytes: &[u8], nothing_follows: bool) -> Parsed {
     }
 }
 
-/// Parses `CSI parameters final` (ECMA-48 §5.4).
+/// Parses `CSI parameters final` (ECMA-48 §5.4). `nothing_follows` is true if no further bytes are expected.
 fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
     let body = &bytes[2..];
     let Some(length) = body.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
@@ -212,7 +212,7 @@ fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
     Parsed::Whole(3 + length, key)
 }
 
-/// Parses OSC, DCS, SOS, PM and APC strings (ECMA-48 §5.6). They are terminal reports and no keys.
+/// Parses OSC, DCS, SOS, PM and APC strings (ECMA-48 §5.6), which are terminal reports and no keys.
 fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
     let body = &bytes[2..];
     // xterm accepts BEL as the end. ESC begins the end or another sequence.

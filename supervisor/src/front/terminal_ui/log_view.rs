@@ -1,4 +1,4 @@
-//! Reads the session log for the UI's view of it.
+//! Reads the session log for the view of the log in the UI.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

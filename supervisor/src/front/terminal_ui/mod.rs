@@ -105,7 +105,7 @@ async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     finished
 }
 
-/// The result of the UI. It is handled after the terminal was restored.
+/// The result of the UI, which is handled after the terminal was restored.
 struct UiFinished {
     exit: Exit,
     message: Option<String>,

@@ -14,7 +14,7 @@ use super::disputed::Disputed;
 /// 2026).
 const BEGIN: &[u8] = b"\x1b[?2026h";
 
-/// Bytes after a frame. They end the synchronized output.
+/// Bytes after a frame, which end the synchronized output.
 pub const END: &[u8] = b"\x1b[?2026l";
 
 pub struct Painter {

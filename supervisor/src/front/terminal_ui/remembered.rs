@@ -1,7 +1,7 @@
 //! The history of the prompt: the messages that were sent in a project, across sessions.
 //!
-//! One file in the state directory, which no worker can read, holds the messages of all projects. The file has mode
-//! 0600 and one JSON object on each line.
+//! One file in the state directory, which no worker can read, holds the messages of all projects. Each line is a JSON
+//! object. The mode is 0600.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};

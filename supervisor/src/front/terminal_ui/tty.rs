@@ -1,4 +1,4 @@
-//! The person's terminal under control of the UI. It is restored however the UI stops: at its end, panic, signal or ^Z.
+//! The person's terminal under control of the UI, restored however the UI stops: at its end, panic, signal or ^Z.
 
 use std::fs::File;
 use std::io;

@@ -39,7 +39,7 @@ use crate::settings::config::at_home;
 /// Maximum number of events that are handled before keys are read and a frame is drawn.
 const TOGETHER: usize = 256;
 
-/// Result of the session; the outer error means that its task panicked.
+/// Result of the session; the outer error means that the session's task panicked.
 pub(super) type UiEnded = Result<Result<RunEnd, SessionError>, JoinError>;
 
 /// Files of the person that the UI uses.
@@ -50,7 +50,7 @@ pub(super) struct UiPlaces {
     pub(super) log: PathBuf,
 }
 
-/// The terminal, and the signals that are about it.
+/// The terminal, and handlers of the signals that end this process or concern the terminal.
 pub(super) struct ControllingTerminal {
     pub(super) tty: Arc<Tty>,
     pub(super) endings: Endings,
@@ -236,7 +236,7 @@ impl Ui {
         }
     }
 
-    /// Handles all keys that were typed until now. The next frame was not visible then, so no key answers its question.
+    /// Handles all keys typed before the next frame is shown, so that none of them answers a question in that frame.
     async fn read_what_waits(&mut self) -> io::Result<()> {
         for typed in self.input.waiting() {
             self.typed(typed).await?;

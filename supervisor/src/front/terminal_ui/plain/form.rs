@@ -159,7 +159,7 @@ fn taken(field: &FormField, before: Option<FormValue>, text: &str) -> Result<Opt
     check(field, value.as_ref()).map(|()| value)
 }
 
-/// Parses the number of a choice and returns its index. Fails if it is not from 1 to `count`.
+/// Parses the number of a choice and returns its index. Fails if the number is not from 1 to `count`.
 fn number(text: &str, count: usize) -> Result<usize, String> {
     let number = text.trim().parse::<usize>().ok().filter(|number| (1..=count).contains(number));
     number.map(|number| number - 1).ok_or_else(|| format!("type a number from 1 to {count}"))

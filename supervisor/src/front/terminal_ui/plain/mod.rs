@@ -118,7 +118,7 @@ fn always_answer(kept: &ProjectPrefixes) -> String {
     )
 }
 
-/// Returns the decision for a typed answer; `None` if it does not answer this request.
+/// Returns the decision for a typed answer; `None` if the text does not answer this request.
 fn decision(text: &str, request: &ServerRequest) -> Option<ReviewDecision> {
     match TypedAnswer::of(text) {
         TypedAnswer::Yes => Some(ReviewDecision::Approved),
