@@ -37,8 +37,7 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// Returns the settings from the flags of an `exec` with a task. Always sets the mode, so that the project's file can
-/// only narrow the mode.
+/// Returns the settings from the flags of an `exec` with a task, always with a mode, which a project can only narrow.
 pub(crate) fn of_task(args: &ExecArgs) -> Layer {
     let mode = ApprovalMode::from(args.mode).as_str().to_owned();
     of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::{PROJECT_NAME, Sources, TrustError, TrustQuestion};
 
-/// Asks the person before the session starts if the project's file would enable something. A refusal is not stored: a
-/// notice names the ignored settings, and the next session asks again.
+/// Asks if the person trusts the project's file before the session starts, if the file would enable something. A
+/// refusal is not stored: a notice names the ignored settings, and the next session asks again.
 pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     let Some(question) = sources.question() else { return Ok(()) };
     if !can_ask() {

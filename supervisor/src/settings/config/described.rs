@@ -1,4 +1,4 @@
-//! Descriptions of the keys, for the reference and for `bailiwick config keys`.
+//! Descriptions of the keys of settings, for the reference page and for `bailiwick config keys`.
 
 use super::keys::{Key, Kind, Preset, ProjectMay};
 

@@ -279,7 +279,7 @@ impl Effective {
         Keymap::new(&rebindings)
     }
 
-    /// Returns the person's settings for models. An earlier entry has precedence over a later one.
+    /// Returns the person's entries for the session's model. An earlier entry has precedence over a later one.
     pub fn of_model(&self) -> Vec<&ModelEntry> {
         self.said_of(self.model())
     }
@@ -293,7 +293,7 @@ impl Effective {
         self.facts_of(self.model())
     }
 
-    /// Returns the facts about a model by its name.
+    /// Returns the facts about the model with this name, from the person's entries and the catalogue.
     pub fn facts_of(&self, model: &str) -> Facts {
         let entries: Vec<_> = self.said_of(model).into_iter().map(|model| &model.entry).collect();
         Facts::of(&[entries, catalogue::built_in(model)].concat())

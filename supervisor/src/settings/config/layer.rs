@@ -25,7 +25,7 @@ pub struct Layer {
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents that this source describes.
     pub roles: Vec<RoleEntry>,
-    /// MCP servers. Those in a project's file are only proposals.
+    /// MCP servers. In a project's file, servers are only proposals.
     pub mcp: Vec<McpServer>,
     /// Lines of a project's file that are always ignored, because they could only add access.
     pub void: Vec<Void>,

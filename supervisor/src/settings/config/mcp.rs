@@ -1,4 +1,4 @@
-//! Tables `[mcp.NAME]`: MCP servers. The person's own may be started. Those in a project's file are proposals.
+//! Tables `[mcp.NAME]`: the person's own MCP servers, which may be started, and a project's, which are proposals.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub struct McpServer {
     pub origin: ConfigOrigin,
 }
 
-/// True if a server may have this name. Its tools are called `NAME__TOOL`.
+/// True if a server may have this name. The names of the server's tools are `NAME__TOOL`.
 pub fn is_server_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.contains("__")
@@ -167,7 +167,7 @@ impl std::fmt::Display for ToolName {
     }
 }
 
-/// The approval of a tool to run without a question. It is valid while the tool's definition is unchanged.
+/// The approval of a tool to run without a question, which is valid while the tool's definition is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolGrant {
     pub server: String,
@@ -248,7 +248,7 @@ fn is_path(path: &str) -> bool {
 /// File of a project in which other programs store their MCP servers.
 pub(super) const FOREIGN_SERVERS: &str = ".mcp.json";
 
-/// An MCP server that a project proposes. It is started only after the person has accepted it.
+/// An MCP server that a project proposes, which is started only after the person has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpProposal {
     pub server: McpServer,

@@ -45,7 +45,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Joins the elements of a list from all layers. Those of an untrusted project are added to `ignored` instead.
+    /// Joins the elements of a list from all layers. Elements of an untrusted project are added to `ignored` instead.
     fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         let mut elements: Vec<Element> = Vec::new();
         let is_new =
@@ -107,7 +107,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// True if the project's value is stricter than `without`, the value in force otherwise. A limit is stricter than none.
+/// True if the project's value is stricter than `without`, the value that is otherwise in force; `None` is no limit.
 fn narrows(key: &Key, project: &Setting, without: Option<&Value>) -> bool {
     without.is_none_or(|value| project.value.width(key.kind) < value.width(key.kind))
 }

@@ -75,7 +75,7 @@ pub(super) fn of_project(project: &Path) -> CommandFiles {
     })
 }
 
-/// Reads the person's own commands. Their files may be symbolic links, as the settings file may.
+/// Reads the person's own commands. The files of the commands may be symbolic links, as the settings file may.
 pub(super) fn of_user(directories: &Directories) -> CommandFiles {
     let place = directories.config.join(OWN);
     let Ok(entries) = std::fs::read_dir(&place) else { return CommandFiles::default() };

@@ -19,7 +19,7 @@ use super::trust::FileDigest;
 /// Name of the file in the top directory of a project.
 pub const PROJECT_NAME: &str = ".bailiwick.toml";
 
-/// Name of another agent's settings file. It is reported and never read.
+/// Name of another agent's settings file, which is reported and never read.
 pub const FOREIGN_NAME: &str = ".agent.toml";
 
 const MOST: usize = 64 << 10;

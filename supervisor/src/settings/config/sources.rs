@@ -1,4 +1,4 @@
-//! The sources of settings for all front ends: both files, the environment, and the person's trust in the project.
+//! The sources of settings for all front ends: the person's and the project's files, the environment, and trust.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -10,7 +10,7 @@ use super::mcp::ToolGrant;
 use super::parse::{ForProject, parse_users};
 use super::value::Value;
 
-/// A withdrawn approval: a tool that ran without a question in a project.
+/// A withdrawn approval of a tool to run without a question in a project.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TakenGrant {
     pub tool: String,

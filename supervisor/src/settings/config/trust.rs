@@ -19,7 +19,7 @@ use super::project_file::ProjectFile;
 use super::{own_commands, project_roles};
 use crate::process::directories::Directories;
 
-/// Maximum size in bytes of a record. A record has a path of at most 4096 bytes as JSON.
+/// Maximum size in bytes of a record, which is JSON with a path of at most 4096 bytes.
 const MOST: u64 = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl Trust {
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))
     }
 
-    /// Stores the trust in this version (a digest) of a file. It replaces the trust in an earlier version of the file.
+    /// Stores the trust in this version (a digest) of a file, in place of the trust in an earlier version of the file.
     pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
         let record = TrustRecord { project: project.into(), digest: digest.clone() };
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))

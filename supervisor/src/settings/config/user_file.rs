@@ -31,7 +31,7 @@ pub struct UserFile {
 }
 
 impl UserFile {
-    /// Reads both files. If `project` is given, includes the settings for it. A missing file counts as empty.
+    /// Reads `config.toml`, with the settings for `project` if given, and `AGENTS.md`. A missing file counts as empty.
     pub fn read(directories: &Directories, project: Option<&Path>) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
         let (mut layer, for_projects) = match own_text(&path, directories, MOST)? {

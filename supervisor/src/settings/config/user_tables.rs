@@ -83,7 +83,7 @@ pub(super) fn replace(file: &Path, text: &str) -> Result<(), TableError> {
     write().map_err(failed)
 }
 
-/// Returns the text without the table of a server. Fails if this would remove more.
+/// Returns the text without the table of a server. Fails if this would remove more than the table.
 fn without(text: &str, file: &Path, name: &str) -> Result<String, TableError> {
     let servers = |text: &str| parse_users(text, file).map(|(layer, _)| layer.mcp).unwrap_or_default();
     let plain = |server: &McpServer| table(server);

@@ -1,4 +1,4 @@
-//! The values of keys.
+//! The values that keys of the settings can have.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

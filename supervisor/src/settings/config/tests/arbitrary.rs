@@ -68,7 +68,7 @@ fn rights(effective: &Effective) -> Rights {
     .normalised()
 }
 
-/// Checks that `narrow` never gives more access than `wide`. They may differ only in keys that restrict agents.
+/// Checks that `narrow` never gives more access than `wide`. Only keys that restrict agents may differ.
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(
