@@ -6,11 +6,11 @@ use super::agent_account::purpose;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// Kind of the event. It decides the colour of the row.
+    /// Kind of the event, which decides the colour of the row.
     pub kind: MomentKind,
     /// Time in milliseconds since the log's first event.
     pub at_ms: u64,
-    /// Description in one line. It contains untrusted text of models, files and commands.
+    /// Description in one line, with untrusted text of models, files and commands.
     pub text: String,
 }
 

@@ -129,8 +129,7 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
     }
 }
 
-/// Returns the flags with which a program could reach a host. In a tier that supports lists of hosts, the flags add the
-/// host to the present list.
+/// Returns the flags with which a program could reach a host. A present list of hosts stays in the flags.
 fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
     let has_lists = policy.standing.tier != Tier::FloorUnmediated;
     let rules = rule

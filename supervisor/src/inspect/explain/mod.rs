@@ -42,7 +42,7 @@ use crate::settings::config::SettingsError;
 struct Explanation {
     /// The tier in which a session would start.
     tier: Tier,
-    /// The mode. It decides about calls that need more access than the agent has.
+    /// The mode, which decides about calls that need more access than the agent has.
     mode: ApprovalMode,
     rights: RightsSummary,
     /// The rows for this mode in the table of modes.

@@ -20,7 +20,7 @@ pub(crate) struct PathExplained {
     /// The path to which symbolic links in this path lead; `None` without such links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<WirePath>,
-    /// The path relative to the project; `None` if it is outside.
+    /// The path relative to the project; `None` if the path is outside of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_project: Option<WirePath>,
     /// True if this process can see that the path exists.

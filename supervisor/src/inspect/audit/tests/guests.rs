@@ -4,7 +4,7 @@ use super::super::by_agent::EventsByAgent;
 use super::super::page;
 use super::Log;
 
-/// Returns a log with a worker whose gateway connected, fetches, and an MCP server that died, with its gateway.
+/// Returns a log of guests: a worker's gateway that connected, fetches, and an MCP server that died, with its gateway.
 fn log() -> Log {
     let host = |name: &str| json!({"host": name, "port": 443, "program": "curl", "connections": 1, "sent": 20, "received": 300});
     let totals = json!({"connections": 1, "sent": 20, "received": 300, "denials": 0});
