@@ -1,5 +1,4 @@
-//! Reads the picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a program of the desktop reads the
-//! picture.
+//! Reads the picture in the clipboard, for Ctrl+V. Terminals send no pictures, so a desktop program reads it.
 //!
 //! Only a key of the person starts the program. Program and arguments are fixed. The program is searched in absolute
 //! directories of `PATH` outside of the project, since an agent may write in the project. The program starts in `/`
@@ -31,7 +30,7 @@ const VARIABLES: [&str; 7] =
 
 struct ClipboardProgram {
     name: &'static str,
-    /// Environment variable that is set on a desktop to which this program belongs.
+    /// Environment variable that is set on the desktops for which this program is made.
     desktop: &'static str,
     /// Arguments before and behind the name of the format.
     arguments: (&'static [&'static str], &'static [&'static str]),
@@ -113,7 +112,7 @@ fn find(name: &str, path: &OsString, project: &Path) -> Option<PathBuf> {
     files.find(|file| !file.starts_with(project) && file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Returns at most `most + 1` bytes of a program's output; nothing if it fails, and `None` if it is too slow.
+/// Returns at most `most + 1` bytes of a program's output; empty if the program fails, and `None` if it is too slow.
 fn output(child: &mut Child, deadline: Instant, most: usize) -> io::Result<Option<Vec<u8>>> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(None) };
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 64 << 10]);

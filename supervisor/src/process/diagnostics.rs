@@ -1,4 +1,4 @@
-//! Diagnostics by `tracing`, set up by environment variables. They go to a file or standard error, never to a UI.
+//! Diagnostics by `tracing`, set up by environment variables, for a file or standard error, never for a UI.
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal;

@@ -81,7 +81,7 @@ impl Directories {
         ["BAILIWICK_HOME", name].into_iter().find(is_set)
     }
 
-    /// Returns all three directories. They are hidden from agents.
+    /// Returns all three directories, which are hidden from agents.
     pub fn own(&self) -> [PathBuf; 3] {
         [&self.config, &self.state, &self.cache].map(PathBuf::clone)
     }

@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the directory of the file that an error message names at its end. It has the person's text.
+    /// Returns the directory of the file with the person's text, which an error message names at its end.
     fn kept(error: &str) -> PathBuf {
         Path::new(error.rsplit_once(' ').unwrap().1).parent().unwrap().to_owned()
     }

@@ -1,4 +1,4 @@
-//! The exit codes, each with a name. Scripts rely on them.
+//! The exit codes, each with a name. Scripts rely on these codes.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The person's pager: `$PAGER`, or `less -R`. It gets the text on standard input.
+//! The person's pager, `$PAGER` or `less -R`, which gets the text on standard input.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -38,7 +38,7 @@ fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
     Ok(child.wait()?.code() != Some(NOT_FOUND))
 }
 
-/// Writes to standard output. It is no error if the reader has closed the pipe.
+/// Writes to standard output. A reader that has closed the pipe is no error.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
