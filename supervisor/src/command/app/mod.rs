@@ -175,7 +175,7 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     shown(&diagnosis, args.json, || diagnosis.print(), diagnosis.is_usable())
 }
 
-/// Prints a report, as JSON or by calling `print`, and returns the exit status.
+/// Prints a report, as JSON or by calling `print`. Returns the exit status: a failure if `usable` is false.
 fn shown(report: &impl Serialize, json: bool, print: impl FnOnce() -> io::Result<()>, usable: bool) -> Exit {
     let done = if json {
         serde_json::to_writer_pretty(io::stdout(), report)

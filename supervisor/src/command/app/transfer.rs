@@ -73,7 +73,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An output that records whether a write failed. This tells a failed write from a failed read of the log.
+/// An output that records whether a write failed, to tell this from a failed read of the log.
 struct WatchedOutput<W> {
     to: W,
     failed: bool,

@@ -80,7 +80,7 @@ fn interrupted(exit: Exit) -> Exit {
     exit
 }
 
-/// Returns the sandbox in which a server is examined. It is the sandbox of a session that changes nothing.
+/// Returns the sandbox in which a server is examined: that of a session that changes nothing.
 fn place(
     directories: Directories,
     sources: &Sources,
@@ -93,7 +93,7 @@ fn place(
         .map_err(|error| McpRefusal(error.exit(), error.to_string()))
 }
 
-/// Returns the error for a server whose start or description of its tools failed.
+/// Returns the error for a server that did not start, or that did not describe its tools.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     McpRefusal(Exit::NoSandbox, error.in_words(&server.name, AccessIn::Table))
 }

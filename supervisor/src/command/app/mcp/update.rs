@@ -1,4 +1,4 @@
-//! `bailiwick mcp update`: installs a server's packages next to the old ones, and asks the person for approval.
+//! `bailiwick mcp update`: installs a server's packages next to the old packages, and asks the person for approval.
 
 use std::io::{self, Write};
 

@@ -80,7 +80,7 @@ fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     ]
 }
 
-/// Returns the directories that the execution may write. Marks stand before the path, so that no path can hide them.
+/// Returns the directories that the execution may write. A note before the path marks one outside of the project.
 fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
     let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
     if roots.is_empty() {

@@ -1,4 +1,4 @@
-//! `bailiwick plan edit`: opens a copy in the editor, again and again until it is a valid plan or the person stops.
+//! `bailiwick plan edit`: opens a copy of a plan in the editor, repeatedly until it is valid or the person stops.
 
 use std::io::{self, BufRead, Write};
 

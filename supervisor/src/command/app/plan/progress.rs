@@ -1,4 +1,4 @@
-//! The progress of a plan's execution. It is read from the session's log, so that it is right even after a crash.
+//! The progress of a plan's execution, read from the session's log, which is right even after a crash.
 
 use std::path::Path;
 

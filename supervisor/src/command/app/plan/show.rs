@@ -26,7 +26,7 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the text of a plan, then the access. Each line of the plan has a rule, so that it cannot imitate the access.
+/// Returns the text of a plan, then the access. A bar before each line of the plan shows that it is not the access.
 fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
@@ -50,7 +50,7 @@ pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: 
 /// Line after the text of a plan.
 const END: &str = "──────── end of the plan; the rest is from Bailiwick ────────";
 
-/// Rule before each line of a plan's text.
+/// Bar before each line of a plan's text.
 const RULE: &str = "│ ";
 
 fn ruled(text: &str) -> String {
