@@ -1,4 +1,4 @@
-//! Tests that a comparison fetches exactly the contents that it needs, and detects every change.
+//! Tests that a comparison of trees requests exactly the file contents that it needs, and detects every change.
 
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use protocol::event::ChangeKind;

@@ -1,4 +1,4 @@
-//! Tests that an agent cannot make the patch of `--patch` go to another file.
+//! Tests that an agent cannot redirect the patch of `--patch` to another file.
 
 use std::fs;
 use std::io::Read;
