@@ -117,7 +117,8 @@ impl Endings {
         AnyOf::new(hangup().chain([libc::SIGINT]).chain(ending())).map(Self)
     }
 
-    /// Handles the signals for a program that needs a terminal, which SIGHUP ends even if it was ignored at the start.
+    /// Handles the signals for a program that needs a terminal. SIGHUP ends such a program even if ignored at the
+    /// start.
     pub(crate) fn on_a_terminal() -> io::Result<Self> {
         AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }
