@@ -34,7 +34,8 @@ pub(in crate::front::exec) enum SocketError {
 }
 
 impl ApprovalSocket {
-    /// Creates the socket. Fails if agents (below one of `agents`) or other users may write its directory.
+    /// Creates the socket. Fails if agents may write its directory, which then is below one of `agents`, or other users
+    /// may.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
