@@ -129,7 +129,7 @@ fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Returns the range of lines of a hunk on the side that `of` selects; `None` for no operations.
+/// Returns the lines that a hunk spans in the text that `of` selects, the old or the new; `None` for no operations.
 fn extent(ops: &[DiffOp], of: fn(&DiffOp) -> Range<usize>) -> Option<Extent> {
     Some(Extent(of(ops.first()?).start, of(ops.last()?).end))
 }
@@ -137,7 +137,7 @@ fn extent(ops: &[DiffOp], of: fn(&DiffOp) -> Range<usize>) -> Option<Extent> {
 /// First line of a range, counted from 0, and the line after its last.
 struct Extent(usize, usize);
 
-/// Writes the first line, from 1, and the count unless it is 1. An empty range names the line before it.
+/// Writes the first line, from 1, and the number of lines unless it is 1. For an empty range, writes the line before.
 impl std::fmt::Display for Extent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.1 - self.0 {

@@ -100,7 +100,7 @@ fn is_text(state: &FileState) -> bool {
     mode & TYPE == 0 && bytes.len() <= MOST_TEXT && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
 }
 
-/// Returns a file after the selected part of its change; `None` if it does not exist then.
+/// Returns a file after the selected part of its change; `None` if the file does not exist afterwards.
 fn of_file(file: &FileEffect, hunks: &[HunkRange], selected: &FilePart) -> Result<Option<FileState>, NoPart> {
     match (selected, &file.old, &file.new) {
         (FilePart::Text { path, .. }, _, None) => Err(NoPart::Removed(path.clone())),
@@ -205,7 +205,7 @@ mod tests {
         })
     }
 
-    /// Applies the chosen hunks line by line, as git does. The tests compare it with [`PatchHunks::part`].
+    /// Applies the hunks for which `takes` is true, line by line as git does, for comparison with [`PatchHunks::part`].
     fn applied(old: &[u8], new: &[u8], takes: &dyn Fn(usize) -> bool) -> Vec<u8> {
         let deadline = Instant::now() + Duration::from_mins(1);
         let (mut out, mut rest) = (Vec::new(), old);

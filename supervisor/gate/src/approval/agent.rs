@@ -1,4 +1,4 @@
-//! The start of a sub-agent that needs an approval, because it gets access that its parent does not have.
+//! Start of a sub-agent that gets access beyond its parent's. Such a start needs an approval.
 
 use ipc::codec::{self, CodecError};
 use ipc::rights::Rights;
@@ -12,19 +12,19 @@ use crate::tools::SpawnAgent;
 pub struct AgentSpawn {
     pub spawn: SpawnAgent,
     pub child: ChildRights,
-    /// SHA-256 of task, role, servers and all access, in hexadecimal. The answer to the request repeats it.
+    /// SHA-256 of the task, the role, the servers and all access, in hexadecimal. The answer to the request repeats it.
     pub digest: String,
 }
 
 impl AgentSpawn {
-    /// Combines a call with the access of the sub-agent. Fails if the access cannot be encoded for the digest.
+    /// Combines the call that starts the sub-agent with the sub-agent's access. Fails if the access cannot be encoded.
     pub fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
         let digest = digest(&spawn, &child.rights)?;
         Ok(Self { spawn, child, digest })
     }
 }
 
-/// Returns the SHA-256 in hexadecimal. Lengths are hashed too, so that different tasks have different bytes.
+/// Returns the SHA-256 in hexadecimal. Lengths of texts are hashed too, so that different tasks give different bytes.
 fn digest(spawn: &SpawnAgent, rights: &Rights) -> Result<String, CodecError> {
     let SpawnAgent { task, role, servers, .. } = spawn;
     Ok(hexadecimal(&Sha256::digest(codec::encode(&((task, role, servers), rights))?)))

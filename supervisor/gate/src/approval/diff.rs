@@ -1,4 +1,4 @@
-//! Differences between old and new files for the person who approves a change, computed from the exact bytes of the change.
+//! Differences between old and new files for the person who approves a change, computed from its exact bytes.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use protocol::approval::{FileChange, FileChanges, HunkRange};
 use crate::hunks::hunks;
 use crate::part::PatchHunks;
 
-/// Time limit for the comparison of two texts. After it, everything between their equal beginning and equal end counts
-/// as replaced.
+/// Time limit for the comparison of two texts. If it is exceeded, everything between their equal beginning and equal
+/// end counts as replaced.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Returns the change and the hunks of each file; no hunks if only the whole change can be approved.
+/// Returns the change of each file and the hunks of all files; no hunks if only the whole change can be approved.
 pub(super) fn file_changes(patch: &Patch) -> (FileChanges, Option<PatchHunks>) {
     let mut changes = FileChanges::default();
     let mut hunks = Vec::new();

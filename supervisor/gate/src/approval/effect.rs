@@ -1,4 +1,4 @@
-//! Exact action of a tool call, prepared for an approval: compared with the call, hashed, converted for display.
+//! Exact action of a tool call, prepared for an approval: compared with that call, hashed, converted for display.
 
 use std::sync::Arc;
 

@@ -24,13 +24,13 @@ pub struct FormSubject {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormRuling {
-    /// The person filled in the form. The field has the values as a JSON object, which the server receives.
+    /// The person filled in the form. The text is a JSON object with the entered values, for the server.
     Sent(String),
-    /// The person declined, and the server is informed. The field is a message for the model, if the person wrote one.
+    /// The person declined, and the server is informed. The text is a message to the model, if the person wrote one.
     Declined(Option<String>),
     /// No answer was given, and the server is informed.
     Cancelled,
-    /// As `Cancelled`, and the turn ends.
+    /// Nobody answered, the server is informed, and the turn ends.
     Aborted,
 }
 

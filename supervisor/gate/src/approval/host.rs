@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{JudgedAnswer, Question};
 
-/// Maximum number of characters of the program's name in a request.
+/// Maximum number of characters of a program's name that a request shows.
 const LONGEST: usize = 64;
 
 /// Host that a command tries to connect to and that is not allowed yet. The connections wait for the answer.
@@ -18,14 +18,14 @@ pub struct HostSubject {
     /// Name of the connecting program, as its process claims.
     pub program: String,
     pub command: String,
-    /// Worker whose gateway asks. The gateway numbers its questions.
+    /// Generation of the worker whose gateway asks. Each gateway numbers its questions.
     pub generation: Generation,
     pub question: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostRuling {
-    /// The command may connect to the host as long as the command runs.
+    /// The command may connect to the host until the command ends.
     Once,
     /// As `Once`, and the host joins the session's list of allowed hosts.
     Session,

@@ -1,7 +1,7 @@
-//! Approvals that last in a project: prefixes of commands, which the person's settings keep.
+//! Approvals of command prefixes that last in a project, because the person's settings keep them.
 //!
-//! A request offers such prefixes only if settings with them would have answered it. They are the same prefixes as
-//! those for the session.
+//! A request offers a prefix only if settings with that prefix would have approved the command. The prefixes are the
+//! same as those that the request offers for the session.
 
 use ipc::effect::Exec;
 use protocol::approval::AskKind;
@@ -11,7 +11,7 @@ use super::session::is_run_as_configured;
 use crate::judgement::command_line::{offered_parts, offered_prefix};
 use crate::judgement::{Ask, StandingRights};
 
-/// Returns the prefixes that the settings could keep. Empty if they would not cover this command.
+/// Returns the command's prefixes that the settings could keep; empty if the settings cannot approve this command.
 pub(super) fn offered_in_project(exec: &Exec, ask: &Ask, standing: &StandingRights) -> Vec<Vec<String>> {
     let text =
         script(exec).filter(|_| ask.kind == AskKind::Exec && is_run_as_configured(exec, ask, standing));
@@ -19,7 +19,7 @@ pub(super) fn offered_in_project(exec: &Exec, ask: &Ask, standing: &StandingRigh
     offered_prefix(text).map_or_else(|| offered_parts(text), |prefix| vec![prefix])
 }
 
-/// Returns the scope of an answer that lists these prefixes. The error has the reason why they do not fit the request.
+/// Returns the scope of an answer that chose the prefixes `list`. The error says why they do not fit the request.
 pub(super) fn in_project(
     list: Vec<Vec<String>>,
     exec: &Exec,

@@ -9,18 +9,18 @@ use crate::judgement::{Ask, StandingRights};
 pub struct JudgedAnswer {
     pub kind: AskKind,
     pub decision: ReviewDecision,
-    /// Digest of the approved action; `None` if the front end does not repeat it.
+    /// Digest of the approved action; `None` if the answer does not repeat it.
     pub digest: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Ruling {
     Approved(Option<Scope>),
-    /// Carry out the action with this access, which lasts for the rest of the turn.
+    /// Carry out the action with this access, which the agent has for the rest of the turn.
     ForTurn(TurnAccess),
     /// Carry out this part of the action and leave the rest.
     InPart(Box<SubjectPart>),
-    /// Do not carry out the action. The field is a message for the model, if the person wrote one.
+    /// Do not carry out the action. The text is a message to the model, if the person wrote one.
     Denied(Option<String>),
     Aborted,
 }

@@ -22,7 +22,7 @@ const TIME: Duration = Duration::from_millis(200);
 /// Approved part of a change of files.
 #[derive(Clone, Debug)]
 pub struct SubjectPart {
-    /// Part of each call's change, in the order of the request; `None` if nothing of the change is approved.
+    /// Approved part of each call's change, in the order of the request; `None` if nothing of that change is approved.
     pub calls: Vec<Option<CallPart>>,
     /// Summary for the session log.
     pub applied: AppliedPart,
@@ -136,7 +136,7 @@ fn call_part(
     Ok(Some(CallPart { effect, applied, told }))
 }
 
-/// Returns the digest of the effects of a part: that of a single effect, or the SHA-256 of the digests of several.
+/// Returns the digest of the parts' effects: for a single part its own, for several the SHA-256 of all digests.
 fn effects_digest(parts: &[&CallPart]) -> String {
     match parts {
         [one] => one.applied.effect.clone(),
@@ -168,7 +168,7 @@ fn applied(shown: &FileChanges, selected: &[FilePart], effect: String) -> Applie
     applied
 }
 
-/// Returns the text for the model about the parts of its change that were omitted or edited.
+/// Returns the text that tells the model which parts of its change were omitted or edited.
 fn in_words(change: &Patch, shown: &FileChanges, selected: &[FilePart]) -> String {
     let mut words = Vec::new();
     for FileEffect { path, new, .. } in &change.files {
@@ -207,7 +207,7 @@ fn difference(wanted: &[u8], approved: &[u8]) -> String {
     bounded(&String::from_utf8_lossy(&text))
 }
 
-/// Cuts a text of more than [`MOST_TOLD`] bytes at the end of a line.
+/// Cuts a text to at most [`MOST_TOLD`] bytes, at the end of a line.
 fn bounded(text: &str) -> String {
     if text.len() <= MOST_TOLD {
         return text.to_owned();
@@ -267,7 +267,7 @@ mod tests {
         FileChanges(proposals.iter().flat_map(|one| one.changes.0.clone()).collect())
     }
 
-    /// Returns the part in the answer of a front end that was shown `subject`.
+    /// Returns an answer that selects `files`, from a front end that was shown `subject`.
     fn part(subject: &Subject, files: &[FilePart]) -> ChangePart {
         let digest = String::new();
         ChangePart::of(&subject.digest(), &shown(subject), files.to_vec())

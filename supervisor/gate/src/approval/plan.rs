@@ -18,7 +18,7 @@ pub struct PlanProposal {
     /// SHA-256 of the file's bytes, in hexadecimal.
     pub plan_digest: String,
     pub child: ChildRights,
-    /// MCP servers that the plan lists. The execution may call their tools, whatever its own access.
+    /// MCP servers that the plan lists. The execution may call their tools, even if a server has more access than it.
     pub servers: Vec<PlannedServer>,
     /// The project's directory for caches; `None` if the execution may not write it.
     pub caches: Option<WirePath>,

@@ -108,7 +108,7 @@ impl Question<'_> {
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { with, ..params })
     }
 
-    /// Returns the parameters of a request for a change of files, which offers no directory and no further changes.
+    /// Returns the parameters of a request for a change of files. The request offers no directory and no other changes.
     fn files(self, ask: &Ask, subject: &Subject, file_changes: FileChanges) -> ApplyPatchApprovalParams {
         let texts = subject.texts();
         ApplyPatchApprovalParams {
@@ -232,8 +232,8 @@ impl Question<'_> {
     }
 }
 
-/// Returns the project as a writable directory if it would cover all paths of `grant` and more; `None` for paths
-/// outside the project and for protected ones.
+/// Returns the project's directory if write access to it would include all write access of `grant`; `None` if `grant`
+/// has paths outside the project or protected paths.
 pub fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
     let covered = |path: &WirePath| {
         path.is_within(&standing.project)

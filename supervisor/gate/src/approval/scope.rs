@@ -39,7 +39,6 @@ pub enum Scope {
 #[derive(Clone, Debug)]
 pub enum KeptSetting {
     Tool(Box<ExternalCall>),
-    /// Commands with these prefixes.
     Prefixes(Vec<Vec<String>>),
 }
 
@@ -61,14 +60,14 @@ pub enum Covered {
         project: WirePath,
     },
     External(ExternalCall),
-    /// Calls of this tool with any arguments. The kernel confines its server.
+    /// Calls of this tool with any arguments. The kernel confines the tool's server.
     Tool(ExternalCall),
     Page(FetchCall),
     Host(Hosts),
 }
 
 impl Scope {
-    /// Returns the scope that the answer to a request chose. The error has the reason why it does not fit.
+    /// Returns the scope that the person chose in the answer. The error says why the scope does not fit the request.
     pub fn of(
         scope: SessionScope,
         ask: &Ask,
@@ -145,7 +144,7 @@ fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     }
 }
 
-/// Returns the change that makes the network of a grant permanent.
+/// Returns the change that makes the grant's network access permanent.
 fn standing_network(grant: &Grant) -> RightsChange {
     match &grant.net {
         Network::Hosts(hosts) => RightsChange::AddHosts { hosts: hosts.clone(), reach: None },
@@ -206,7 +205,7 @@ fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<C
 }
 
 impl Covered {
-    /// True if the action needs no other approval besides this one.
+    /// True if the action needs no other approval than this one.
     pub fn covers(&self, subject: &Subject) -> bool {
         match (self, subject) {
             (Self::External(approved), Subject::External(call)) => approved == call,
@@ -240,7 +239,7 @@ impl Covered {
         }
     }
 
-    /// Returns the words of an approved prefix; `None` if the command runs elsewhere or with other access.
+    /// Returns the words of the approved prefix; `None` for a command in another directory or with other access.
     pub fn prefix_for(&self, exec: &Exec) -> Option<&Vec<String>> {
         match self {
             Self::Prefix { words, .. } if self.is_like(exec) => Some(words),
@@ -255,7 +254,7 @@ impl Covered {
         same(exec) == same(like)
     }
 
-    /// Returns the network of the server whose calls are covered; `None` if no calls of a confined server are covered.
+    /// Returns the network access of the confined server whose calls are covered; `None` if the approval covers none.
     pub fn server_net(&self) -> Option<&Network> {
         match self {
             Self::External(call) | Self::Tool(call) => call.guest.as_ref().map(|guest| &guest.rights.net),
@@ -263,7 +262,7 @@ impl Covered {
         }
     }
 
-    /// True if the approval is for changes of files by a path pattern, which decides alone which paths become writable.
+    /// True if the approval covers changes of files by a pattern, which alone decides which paths become writable.
     pub const fn is_of_files(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }
@@ -288,7 +287,7 @@ fn normal(grant: &Grant) -> Grant {
     grant.meet(grant)
 }
 
-/// Writes the description for lists of approvals.
+/// Writes the description that lists of approvals show.
 impl fmt::Display for Covered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

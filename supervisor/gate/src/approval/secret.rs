@@ -1,6 +1,6 @@
-//! Detects forms that seem to ask for a secret, which no server may do.
+//! Detects forms that seem to ask for a secret. No server may ask for secrets.
 //!
-//! This is a heuristic with a list of words. A server can evade it by other names.
+//! This is a heuristic with a list of words. A server can evade it by other words.
 
 use ipc::form::FormField;
 
@@ -107,7 +107,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// True for letters and digits, and for invisible characters, which would otherwise split a word.
+/// True for characters that do not end a word: letters, digits, and invisible characters.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')

@@ -40,7 +40,7 @@ impl SessionGrants {
         listed
     }
 
-    /// Returns an empty list with ids after `last`: approvals of an earlier run of the session are no longer valid.
+    /// Returns an empty list whose entries get ids after `last`. Approvals of earlier runs of the session are void.
     pub fn after(last: GrantId) -> Self {
         Self { remembered: Vec::new(), last }
     }
@@ -51,7 +51,7 @@ impl SessionGrants {
         self.remembered.len() < before
     }
 
-    /// Removes every approval that gives more network access than `bound`, also by a server. Returns their ids.
+    /// Removes every approval whose actions or server have more network access than `bound`. Returns the removed ids.
     pub fn revoke_network(&mut self, bound: &Network) -> Vec<GrantId> {
         let gives = |remembered: &Remembered| {
             let SessionApprovals { covered, grant } = &remembered.approved;

@@ -10,7 +10,7 @@ pub struct ApprovalSettings {
     pub confirm_shell: bool,
     /// Command prefixes that the user's configuration approves.
     pub preapproved: Vec<Vec<String>>,
-    /// The person's settings file for approvals in later sessions of the project; `None` if none can be kept.
+    /// The person's settings file, which keeps approvals for later sessions of the project; `None` if none are kept.
     pub kept_in: Option<WirePath>,
     /// True if a person is asked to run a command again after the sandbox denied it access.
     pub offers: bool,

@@ -1,7 +1,7 @@
 //! Approvals of everything in a turn: the access that they give, and the requests that they answer.
 //!
-//! The mode stays. Only the writable directories become those of mode `auto`, without network. Actions that mode `auto`
-//! would deny still need an approval each.
+//! The agent stays in its mode. Only its writable directories become those of mode `auto`, without network. Actions
+//! that mode `auto` would deny still need an approval each.
 
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -23,8 +23,8 @@ pub fn turn_access(standing: &StandingRights, turn: &StandingRights) -> TurnAcce
     }
 }
 
-/// True if the action needs no request with the access of the turn. `standing` has the paths that the worker sees,
-/// `host` is the same access with host paths.
+/// True if the action needs no request once the agent has the access of the turn. `standing` has the paths that the
+/// worker sees, `host` is the same access with host paths.
 pub fn allowed_in_turn(
     standing: &StandingRights,
     host: &StandingRights,
