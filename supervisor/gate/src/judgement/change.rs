@@ -22,7 +22,6 @@ pub enum Unchanged {
     /// The agent already has this access.
     #[error("nothing changed: {0}")]
     Same(String),
-    /// The change is not allowed.
     #[error("the access was not changed: {0}")]
     Refused(String),
 }
@@ -58,7 +57,7 @@ pub fn rights_after(
     if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
 }
 
-/// Returns the change with the addresses that the session's start allowed, unless it names other ones.
+/// Returns the change with the addresses that the session allowed at its start, unless the change names addresses.
 fn as_far_as_allowed(standing: &StandingRights, change: &RightsChange) -> RightsChange {
     match change {
         RightsChange::Network { net, reach: None } => {
@@ -99,7 +98,7 @@ pub fn to_mode(
 }
 
 /// Returns the access for the rest of a turn that a person approves as a whole: the writable directories of the mode
-/// that makes the project writable, and no network. `None` if the agent asks nobody, or its mode is fixed.
+/// that makes the project writable, and no network. `None` if the agent may ask nobody, or its mode cannot change.
 pub fn for_turn(standing: &StandingRights, agent: Position) -> Option<Rights> {
     if !permits(agent, standing.mode).asks() {
         return None;

@@ -27,8 +27,8 @@ pub(super) fn unwritable(
     }
 }
 
-/// Returns the denial of changing `path`, with the flag for `place` as its hint: the directory in which the file is
-/// created or removed. Without a flag if hints must not suggest this directory.
+/// Returns the denial with another hint: the flag for `place`, the directory in which the file `path` is created or
+/// removed. No flag if hints must not suggest this directory.
 pub(super) fn granted_at(
     standing: &StandingRights,
     denial: Denial,
@@ -47,7 +47,7 @@ pub(super) fn granted_at(
     }
 }
 
-/// Returns the right to change `path`, with the rule that keeps the path from being granted, if any.
+/// Returns the right to change `path`. It includes the rule because of which the path cannot be granted, if any.
 pub(super) fn right_to_write(standing: &StandingRights, path: &WirePath) -> MissingRight {
     let is_protected = standing.rights.protected.iter().any(|place| path.is_within(place));
     let closed_by = match () {

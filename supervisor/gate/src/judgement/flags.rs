@@ -70,7 +70,7 @@ pub fn for_write(standing: &StandingRights, path: &WirePath) -> Option<String> {
     Some(format!("--write {}", shell_word(path.as_path())))
 }
 
-/// Returns the flag that adds a network. The floor tier without a broker has no lists of hosts.
+/// Returns the flag that adds a network. The floor tier without a broker cannot limit the network to listed hosts.
 pub(super) fn for_network(standing: &StandingRights, more: &Network) -> String {
     match standing.tier {
         Tier::Full | Tier::Floor => format!("--net {}", standing.rights.net.join(more).flag()),
@@ -78,7 +78,7 @@ pub(super) fn for_network(standing: &StandingRights, more: &Network) -> String {
     }
 }
 
-/// Returns the flag that makes a git configuration writable. That of a linked worktree is outside of the project.
+/// Returns the flag that makes a git configuration writable. A linked worktree has it outside of the project.
 pub(super) fn for_git_config(standing: &StandingRights, config: &WirePath) -> String {
     match config.as_path().strip_prefix(&standing.project) {
         Ok(inside) => format!("--write {}", shell_word(inside)),
@@ -94,8 +94,8 @@ pub(super) fn for_setting(standing: &StandingRights, path: &WirePath) -> Option<
     (is_acted_on(inside) && !inside.iter().any(is_closed)).then(|| format!("--write {}", shell_word(inside)))
 }
 
-/// Returns the rule by which no hint suggests to make a directory writable; `None` if a hint may. The user's home
-/// contains files that run later, and a directory above the project is more than needed.
+/// Returns the rule that forbids hints to make a directory writable; `None` if a hint may. The user's home contains
+/// files that run later, and a directory above the project is more than needed.
 pub(super) fn wide_place(standing: &StandingRights, place: &WirePath) -> Option<ClosedBy> {
     let holds = |path: &WirePath| path.is_within(place);
     let is_root = place.as_path() == Path::new("/");

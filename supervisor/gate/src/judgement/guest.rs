@@ -34,7 +34,7 @@ pub(super) fn covers(standing: &StandingRights, guest: &GuestTool) -> bool {
         && own.covers(rights)
 }
 
-/// True if nothing but the user's settings lets a call run.
+/// True if a call runs without a request only because the user's settings allow it.
 pub fn runs_by_settings(standing: &StandingRights, call: &ExternalCall) -> bool {
     call.guest.as_ref().is_some_and(|guest| guest.always && !covers(standing, guest))
 }
@@ -48,7 +48,7 @@ pub fn beyond_flags(standing: &StandingRights, servers: &[PlannedServer]) -> Opt
     Some(format!("calls of the MCP server {}{remedy}", server.shown))
 }
 
-/// Returns what the model can do about a denied call. `None` for the first agent, or an unconfined server.
+/// Returns what the model can do about a denied call. `None` for a call of the first agent or of an unconfined server.
 pub fn remedy(standing: &StandingRights, call: &ExternalCall, part: DeniedPart) -> Option<String> {
     let guest = call.guest.as_deref()?;
     let server = &call.server;

@@ -121,7 +121,7 @@ pub(super) fn closed_place(standing: &StandingRights, place: &Place) -> Option<D
     Some(by_policy(Operation::Write, Object::Path(path.clone()), missing, None))
 }
 
-/// True if a path may be changed without a request, judged by its text. The kernel checks its actual target.
+/// True if a path may be changed without a request, judged by its text. The kernel checks the path's actual target.
 fn writes_as_named(standing: &StandingRights, path: &WirePath) -> bool {
     let named = plain(&standing.project.as_path().join(path.as_path()));
     named.is_some_and(|named| standing.writes_unasked(&named.into()))

@@ -21,7 +21,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `mountinfo` is the text of `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`), `root` is true if the user is root.
+    /// Reads the mounts in `mountinfo`, the text of `/proc/self/mountinfo`. `root` is true if the user is root.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
         Self { mounts, closed, root, powers: None, io_uring: false, variables: BTreeSet::new() }
@@ -36,8 +36,8 @@ impl Machine {
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
     }
 
-    /// Notes if the kernel offers `io_uring`. `disabled` is the text of `/proc/sys/kernel/io_uring_disabled`, a file
-    /// since Linux 6.6; `None` if it does not exist.
+    /// Records if the kernel offers `io_uring`. `disabled` is the text of `/proc/sys/kernel/io_uring_disabled`, a file
+    /// since Linux 6.6; `None` if that file does not exist.
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
@@ -57,7 +57,7 @@ impl Machine {
         self.io_uring
     }
 
-    /// True if the machine permits a system call. `capability` is the one that the call needs, if any.
+    /// True if the machine permits a system call. `capability` is the capability that the call needs, if any.
     pub fn permits(&self, capability: Option<u8>) -> bool {
         self.powers.is_some_and(|powers| capability.is_none_or(|number| powers >> number & 1 == 1))
     }

@@ -17,7 +17,7 @@ pub struct Offer {
     pub denial: Denial,
     pub command: ShellExec,
     pub grant: Grant,
-    /// Denied path outside of the project, for which the existing path to grant still has to be found; else `None`.
+    /// Denied path outside of the project, until the existing path to grant is found for it; otherwise `None`.
     pub place: Option<WirePath>,
 }
 
@@ -87,7 +87,7 @@ fn with_the_project(standing: &StandingRights, command: &ShellExec) -> Option<(S
     (standing.rights.exec == Execution::Allowed).then_some((command, project))
 }
 
-/// Returns a command that declares more, with the access that it lacks then; `None` if no approval can give it.
+/// Returns a command that declares more access, with a grant of what the agent lacks; `None` if none can be approved.
 fn declared(standing: &StandingRights, command: ShellExec) -> Option<(ShellExec, Grant)> {
     match judge::command_to_ask(standing, &command) {
         Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
@@ -95,7 +95,7 @@ fn declared(standing: &StandingRights, command: ShellExec) -> Option<(ShellExec,
     }
 }
 
-/// Adds the existing path that was found for an offer. `None` if no approval can grant it.
+/// Adds the existing path `found` to the grant of an offer. `None` if no approval can grant that path.
 pub fn placed(standing: &StandingRights, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
     let (place, found) = (offer.place.as_ref()?, found?);
     let holds_the_project = standing.project.is_within(&found);

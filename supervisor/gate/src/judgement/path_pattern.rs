@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::protected::is_acted_on;
 
-/// Maximum size of a pattern in bytes. The size of its compiled form grows with it.
+/// Maximum size of a pattern in bytes. The size of the compiled pattern grows with it.
 const MAX_LENGTH: usize = 512;
 
 /// Glob for paths in a project: `*` and `?` match within a name, `**` any number of directories, `{a,b}` one of the

@@ -77,7 +77,7 @@ fn open_to_plans(standing: &StandingRights, asked: &str, root: WirePath) -> Resu
     }
 }
 
-/// True if an approval may make a path writable. The caches come with the whole project, and never by name.
+/// True if an approval may make a path writable. A plan that names a path in the caches does not get it.
 fn may_be_planned(standing: &StandingRights, root: &WirePath) -> bool {
     let allowed = |own: &WirePath| root.is_within(own) && Some(own) != standing.temp.as_ref();
     root.is_within(&standing.project)

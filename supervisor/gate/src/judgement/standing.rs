@@ -9,7 +9,7 @@ use super::Machine;
 use crate::modes::{Modes, Position, permits};
 use crate::protected::{GIT, is_acted_on};
 
-/// Path of a git configuration, usually.
+/// Usual path of a git configuration in a repository.
 const GIT_CONFIG: &str = ".git/config";
 
 /// Access that an agent has without any approval, and the directories that this access refers to.
@@ -31,7 +31,7 @@ pub struct StandingRights {
     pub read_only: Vec<WirePath>,
     /// True if mode `ask` asks for every command that does not declare to read only.
     pub confirm_shell: bool,
-    /// Addresses that the session's start allowed. They stay here while the network is off.
+    /// Local addresses that the session allowed at its start. They are kept here while the network is off.
     pub reach: Reach,
     /// Writable directories of each mode; `None` if the mode cannot change.
     pub modes: Option<Modes>,
@@ -69,7 +69,7 @@ impl StandingRights {
         Self { rights, ..self.clone() }
     }
 
-    /// Returns the access with the paths that a worker of this tier sees, from one with host paths.
+    /// Returns this access, which has host paths, with the paths that a worker of this tier sees.
     #[must_use]
     pub fn seen_in(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);

@@ -1,4 +1,4 @@
-//! Characters that a command may have if an approved prefix is to cover it.
+//! Characters of commands that an approved prefix can cover.
 
 /// Maximum size of a parsed command in bytes.
 pub(super) const MAX_LENGTH: usize = 8 * 1024;
@@ -11,7 +11,7 @@ pub(super) const fn is_plain(c: char) -> bool {
         || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=' | '^' | '~')
 }
 
-/// True if bash takes an unquoted word as it is. It would expand a `~` in some positions.
+/// True if bash takes an unquoted word as it is. In some positions, bash would expand a `~`.
 pub(super) fn is_plain_word(word: &str) -> bool {
     let is_behind = |(before, c): (char, char)| c != '~' || before.is_ascii_alphanumeric() || before == '^';
     // The character before the first one is a blank.

@@ -48,8 +48,8 @@ fn is_covered(prefixes: &[Vec<String>], command: &SimpleCommand) -> bool {
     !shell::is_part_of_it(command.program()) && prefixes.iter().any(begins)
 }
 
-/// True if the commands only enter directories and never leave one, and run no program by a relative path afterwards.
-/// In another directory, which the agent may be able to write, the same words could run another program.
+/// True if each `cd` leads to a directory further down, and no program is run by a relative path afterwards. In another
+/// directory, which the agent may be able to write, the same words could run another program.
 fn stay_in_place(commands: &[SimpleCommand]) -> bool {
     let is_relative = |command: &SimpleCommand| {
         let program = command.program();

@@ -12,7 +12,7 @@ const MAX_COMMANDS: usize = 64;
 /// Operators that may join two commands, longer ones first.
 const OPERATORS: [&str; 5] = ["&&", "||", "|", ";", "\n"];
 
-/// Redirections that access no file. Blanks may precede a name.
+/// Redirections that access no file. In a command, blanks may precede `/dev/null`.
 const REDIRECTIONS: [&str; 8] =
     [">/dev/null", "1>/dev/null", "2>/dev/null", "&>/dev/null", "</dev/null", "2>&1", "1>&2", ">&2"];
 
@@ -125,7 +125,7 @@ impl<'a> WordReader<'a> {
     }
 }
 
-/// Returns the text after a redirection. `None` if `text` has another one: `2>&1x` names a file.
+/// Returns the text after the redirection `listed`. `None` if `text` begins otherwise: `2>&1x` redirects to a file.
 fn behind<'a>(text: &'a str, listed: &str) -> Option<&'a str> {
     let rest = match listed.strip_suffix(NOWHERE) {
         Some(operator) => text.strip_prefix(operator)?.trim_start_matches(is_blank).strip_prefix(NOWHERE)?,

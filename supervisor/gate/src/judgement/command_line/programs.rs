@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-/// Shells. With a script as first argument they run that script, otherwise anything.
+/// Shells. If the first argument is a script, they run that script; otherwise they could run anything.
 const SHELLS: &[&str] =
     &["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "csh", "tcsh", "pwsh", "nu"];
 
-/// Interpreters, which run a file or the text of an option.
+/// Interpreters. They run a file, or code in an option.
 const INTERPRETERS: &[&str] = &["python", "pypy", "perl", "ruby", "node", "lua", "luajit", "php", "Rscript"];
 
 /// Programs that run other programs, evaluate text or connect to other machines, perhaps by an option (`find -exec`,
@@ -246,7 +246,7 @@ const PLAIN: &[&str] = &[
 const BARE: &[&str] =
     &["make", "gmake", "ninja", "just", "rake", "cmake", "ant", "task", "bazel", "meson", "scons"];
 
-/// Returns the first words, which determine what the command does; `None` if no prefix is specific enough.
+/// Returns the first words of a command, as far as they determine what it does; `None` if no prefix is specific enough.
 pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     let (program, rest) = words.split_first()?;
     let name = family(program);
@@ -267,7 +267,7 @@ pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     words.get(..count)
 }
 
-/// Returns the number of words up to the subcommand, with the program; `None` if it is not a listed one.
+/// Returns the number of words up to the subcommand, with the program; `None` if the subcommand is not in `known`.
 fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     let mut words = rest.iter().map(String::as_str);
     let first = words.next()?;
@@ -278,7 +278,7 @@ fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     words.next().filter(|second| !second.starts_with('-')).map(|_| 3)
 }
 
-/// Returns the number of words up to an interpreter's script; `None` if an option decides what runs.
+/// Returns the number of words up to an interpreter's script; `None` if an option determines what runs.
 fn script(words: &[String]) -> Option<usize> {
     match words.get(1)?.as_str() {
         "-m" if family(words.first()?) == "python" => {

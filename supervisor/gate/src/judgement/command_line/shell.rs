@@ -76,7 +76,7 @@ pub(super) fn is_done_by_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || HARMLESS.contains(&program)
 }
 
-/// True for a word that no prefix may begin with: a reserved word, a builtin that is not harmless, or no name.
+/// True for a word that no prefix may begin with: reserved, a builtin that is not harmless, or no program's name.
 pub(super) fn is_part_of_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || !is_name(program)
 }

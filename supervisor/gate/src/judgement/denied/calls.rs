@@ -8,7 +8,7 @@ use libc::{ENOSYS, EPERM};
 
 use crate::judgement::StandingRights;
 
-/// Returns the denial of the system call in a line. `None` if the user could not make it without a sandbox either.
+/// Returns the denial of the system call that a line names. `None` if the call would fail without a sandbox too.
 pub(super) fn refused_call(standing: &StandingRights, line: &str) -> Option<Denial> {
     let call = unpermitted_call(standing, line)?;
     standing.machine.permits(call.capability).then(|| Denial {
@@ -23,8 +23,9 @@ pub(super) fn refused_call(standing: &StandingRights, line: &str) -> Option<Deni
     })
 }
 
-/// Returns the system call that a line names, if the sandbox denies it with any access. A socket counts only with a
-/// broker, since without one the network allows it; `io_uring` counts only if the kernel has it.
+/// Returns the system call that a line names, if the sandbox denies this call with any access. `socket` counts only
+/// with a broker, since without one an approval of the network allows it; `io_uring` calls count only if the kernel has
+/// them.
 pub(super) fn unpermitted_call(standing: &StandingRights, line: &str) -> Option<DeniedCall> {
     denied_call(line).filter(|call| match call.name {
         "socket" => standing.tier != Tier::FloorUnmediated,

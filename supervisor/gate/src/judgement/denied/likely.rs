@@ -23,7 +23,7 @@ use crate::judgement::{StandingRights, denial};
 /// Maximum number of denials reported for one command.
 pub(super) const MAX_DENIALS: usize = 4;
 
-/// Returns the denials that a command most likely met, each once. None is for a path within the agent's access.
+/// Returns the denials that a command most likely met, each once. Leaves out paths within the agent's access.
 pub(in crate::judgement) fn likely(
     standing: &StandingRights,
     call: &ShellExec,
@@ -156,7 +156,7 @@ fn missing_of_hidden(
     (permitted && !standing.machine.closes(path)).then(|| denial::unreadable(standing, path, Grade::Likely))
 }
 
-/// Returns the denial of a write. Its hint grants an existing path, or the parent directory if a name is removed.
+/// Returns the denial of a write. The hint suggests to grant the existing path, or the parent directory for a removal.
 fn of_place(standing: &StandingRights, message: &DenialMessage<'_>, place: &NamedPlace) -> Denial {
     let path = &place.path;
     let denial =
@@ -172,7 +172,7 @@ fn machine_refuses(standing: &StandingRights, path: &WirePath, errno: i32) -> bo
     not_ours || standing.machine.is_read_only(path)
 }
 
-/// Changes the hint of a denial to the parent directory, which is what the removal of a file needs.
+/// Changes the hint of a denial so that it grants the parent directory, which has to be writable to remove a file.
 fn of_removal(standing: &StandingRights, denial: Denial, path: &WirePath) -> Denial {
     match path.as_path().parent().map(WirePath::from).filter(|parent| !standing.allows_write(parent)) {
         Some(parent) if denial.grant.is_some() => {
@@ -183,7 +183,7 @@ fn of_removal(standing: &StandingRights, denial: Denial, path: &WirePath) -> Den
     }
 }
 
-/// Returns the denial of a socket from an interpreter's stack trace, whose last line has only the error.
+/// Returns the denial of a socket in an interpreter's stack trace, the last line of which has the error alone.
 fn refused_socket<'a>(standing: &StandingRights, mut lines: impl Iterator<Item = &'a str>) -> Option<Denial> {
     let mut seen = false;
     let refused = lines.any(|line| {

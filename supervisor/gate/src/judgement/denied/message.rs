@@ -126,7 +126,7 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// Returns the errno of the repeated access, or 0; `None` if the command may have tried another kind of access.
+    /// Returns the errno of the repeated access, 0 after success; `None` if the command may have tried another kind.
     pub(super) fn answer(&self, place: &NamedPlace, operation: Operation) -> Option<i32> {
         // A file that can be read and executed, or does not exist, can only have been denied for writing.
         let permits = place.permits;
@@ -138,7 +138,7 @@ impl<'a> DenialMessage<'a> {
         match operation {
             Operation::Read => read,
             Operation::Write if matches!(self.errno(), libc::EBUSY | libc::EXDEV) => None,
-            // A read-only mount denies changes of modes like writes. A Landlock rule against writing does not affect modes.
+            // A read-only mount denies changes of modes like writes. Landlock rules against writes do not.
             Operation::Write if self.has(&ATTRIBUTES) => write.filter(|errno| *errno == libc::EROFS),
             Operation::Write if self.tells_of_removal() => remove,
             Operation::Write => write,
@@ -146,7 +146,7 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// True if the command itself most likely met the denial, and does not only show the text of others.
+    /// True if the command itself most likely met the denial, and does not only show the text of other programs.
     pub(super) fn is_of_the_command(&self, named: &str) -> bool {
         let started = programs_in(&self.call.command);
         let only_shows = started.iter().all(|program| SHOWS_TEXT.contains(program));

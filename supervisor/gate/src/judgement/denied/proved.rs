@@ -27,8 +27,8 @@ pub fn denials(standing: &StandingRights, call: &ShellExec, result: &CommandResu
     denials_but(standing, call, result, |_| false)
 }
 
-/// Returns the same denials as [`denials`], those first for which `was_left` is false. The first of similar denials
-/// represents the others.
+/// Returns the same denials as [`denials`], but begins with those for which `was_left` is false. The first of similar
+/// denials represents the others.
 pub fn denials_but(
     standing: &StandingRights,
     call: &ShellExec,
@@ -164,8 +164,8 @@ fn each_once(all: Vec<Denial>) -> Vec<Denial> {
     found
 }
 
-/// Adds the host that was looked up to the address of a name server. The output names the host; the broker does not
-/// know it, because the C library connects before it asks.
+/// Adds the looked-up host to the address of a name server. The output names the host. The broker does not know the
+/// host, because the C library connects to the name server first.
 fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     if let Object::Address(address) = &mut denial.object
         && address.ends_with(NAME_SERVER)

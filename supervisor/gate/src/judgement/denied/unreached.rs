@@ -54,13 +54,13 @@ pub(super) fn host(line: &str) -> Option<&str> {
     tells.then(|| named().or_else(|| parameter(line))).flatten().filter(is_name)
 }
 
-/// True if the line contains the phrase. `socket: …` counts only at the beginning or after a colon.
+/// True if the line contains the phrase. A phrase `socket: …` counts only at the beginning or after a colon.
 fn says(lower: &str, phrase: &str) -> bool {
     let is_call = |at: usize| !phrase.starts_with("socket: ") || is_apart(&lower[..at]);
     lower.match_indices(phrase).any(|(at, _)| is_call(at))
 }
 
-/// True if a new part of a message begins after `before`.
+/// True if the text `before` is empty or ends with a colon, so that a new part of the message begins after it.
 fn is_apart(before: &str) -> bool {
     before.is_empty() || before.ends_with(": ")
 }

@@ -50,7 +50,7 @@ fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broke
     }
 }
 
-/// Tests that a failed `sendmsg` is no matter of the network: with a broker, passing a descriptor gives EPERM.
+/// Tests that a failed `sendmsg` is not taken for a denied network: with a broker, passing a descriptor gives EPERM.
 #[test]
 fn a_message_that_could_not_be_sent_is_no_matter_of_the_network() {
     let lines = [

@@ -13,7 +13,7 @@ fn planner() -> Rights {
     Rights { write: vec!["/tmp/bw-1".into()], ..deny().rights }
 }
 
-/// Returns the writable directories and the network, and true if a network was refused; or why the plan was refused.
+/// Returns writable directories and network, and true if a network was refused. The error says why the plan was.
 fn judged(
     standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,

@@ -119,7 +119,7 @@ fn what_is_held_in_its_place_cannot_be_moved_and_the_reason_is_said() {
     assert_eq!(explain(&auto(), Operation::Write, "/etc/x", EBUSY), None);
 }
 
-/// Tests a repository outside of the project. Its flag needs the whole path.
+/// Tests that the flag for a repository outside of the project has the whole path.
 #[test]
 fn the_right_to_configure_git_is_named_where_it_lies() {
     let mut standing = with_git();

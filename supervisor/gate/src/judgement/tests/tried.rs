@@ -7,7 +7,7 @@ use super::likely::{ended, full, shell};
 use super::{auto, open_places};
 use crate::judgement::{StandingRights, denied};
 
-/// Returns the denials if the worker repeated the access and the kernel gave these answers.
+/// Returns the denials after the worker has repeated the access and the kernel has answered with `asked`.
 fn tried(
     standing: &StandingRights,
     command: &str,

@@ -1,4 +1,4 @@
-//! Tests that bash runs no other programs than those in a covered command, and with the same words.
+//! Tests that bash runs only the programs that a covered command names, and with the same words.
 
 use std::fs;
 use std::path::PathBuf;
@@ -152,7 +152,7 @@ fn plain_text() -> impl Strategy<Value = String> {
         .prop_map(|(first, rest)| rest.into_iter().fold(first, |text, (joint, next)| text + joint + &next))
 }
 
-/// Pieces that have a meaning to a shell, whole or in part.
+/// Pieces of generated texts: words, operators and quotes of a shell, complete and incomplete.
 const PIECES: &[&str] = &[
     "cargo test",
     "cargo",
@@ -347,7 +347,7 @@ proptest! {
     }
 }
 
-/// Checks that the comparison itself can fail.
+/// Tests that the comparison with bash can fail: bash runs more programs if the text is not covered.
 #[test]
 fn bash_runs_more_where_the_text_is_not_covered() {
     let stage = Stage::new();
