@@ -34,8 +34,8 @@ impl Document {
         &self.source
     }
 
-    /// Returns the file with another plan. Only fields that differ are rewritten; unknown sections, comments, line ends
-    /// and the spelling of other fields stay.
+    /// Returns the file after `plan` replaces its plan. Only fields that differ are rewritten; unknown sections,
+    /// comments, line ends and the spelling of other fields stay.
     pub fn with_plan(&self, plan: &Plan) -> Result<Self, Unwritable> {
         read_back(&edited(&self.source, &self.plan, &self.layout, plan), plan)
     }

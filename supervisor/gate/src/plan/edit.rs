@@ -148,7 +148,7 @@ impl PlanEdits<'_> {
         self.list.push((whole, [&pieces.join(&space), last].concat()));
     }
 
-    /// Returns the range of a step up to the next one. The last ends with the comments right below its last field.
+    /// Returns the range of a step up to the next step. The last step ends with the comments right below its text.
     fn whole_step(&self, at: usize) -> Range<usize> {
         let start = |at: usize| self.layout.steps.get(at).map(|step| step.heading.start);
         let from = start(at).unwrap_or(self.source.len());

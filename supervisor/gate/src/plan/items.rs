@@ -89,7 +89,7 @@ impl PlanItem<'_> {
     }
 }
 
-/// Returns the code of a fenced block; `None` if the item has more than the block.
+/// Returns the code of a fenced block; `None` if the item contains anything else.
 fn fenced(lines: &[(LineKind, &str)]) -> Option<String> {
     let (_, code) = lines.split_last()?;
     // A second fence would have an opening line.

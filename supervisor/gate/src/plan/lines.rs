@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::error::PlanError;
 
-/// A tab extends to the next multiple of this column.
+/// Distance between tab stops, in columns.
 const TAB: usize = 4;
 
 /// Maximum indentation of a heading, a fence or a comment, in columns.
@@ -128,7 +128,7 @@ fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, Pl
     }
 }
 
-/// Reads a line of a comment, which `-->` in `rest` closes. HTML takes `<!-->` for a whole comment.
+/// Reads a line of a comment. The comment ends if `rest` contains `-->`. HTML takes `<!-->` for a whole comment.
 fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
     let Some((_, after)) = rest.split_once("-->") else { return Ok(LineKind::Comment) };
     *inside = Inside::Nothing;

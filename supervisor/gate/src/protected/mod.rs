@@ -44,7 +44,7 @@ pub fn plain() -> impl Iterator<Item = &'static Path> {
     SETTINGS.iter().filter(|setting| setting.listed_in().is_none()).map(|setting| setting.path)
 }
 
-/// Directories to list, because settings in them are named by a pattern. Each is there once.
+/// Directories to list, each once, because settings in them are named by a pattern.
 pub fn listed() -> BTreeSet<&'static Path> {
     SETTINGS.iter().filter_map(ProtectedSetting::listed_in).collect()
 }
@@ -55,8 +55,8 @@ pub fn is_listed(directory: &Path, name: &OsStr) -> bool {
     patterns.filter_map(|setting| setting.names.last()).any(|pattern| matches(pattern, &name))
 }
 
-/// Returns the paths to watch below the target of a link at `path`: the rests of the listed paths that begin with
-/// `path`, or an empty path for the whole target. Patterns are left out, since the target is not listed.
+/// Returns the paths to watch below the target of a link at `path`: for each listed path that begins with `path`, the
+/// rest of it; an empty path stands for the whole target. Patterns are left out, since the target is not listed.
 pub fn led_to(path: &Path) -> Vec<&'static Path> {
     let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     // These links lead to repositories, which are found by a search.

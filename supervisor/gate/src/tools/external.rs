@@ -19,7 +19,7 @@ pub struct ExternalTool {
 /// A tool of a server that the kernel confines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestTool {
-    /// Access that the server has, except to its own directories.
+    /// Access of the server, without the server's own directories.
     pub rights: Rights,
     pub access: ServerAccess,
     /// Digest of the tool's definition.

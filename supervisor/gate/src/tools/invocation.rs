@@ -1,4 +1,4 @@
-//! Calls with valid arguments, by the component that carries them out.
+//! Calls with valid arguments, sorted by the component that carries them out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use ipc::tool::ToolCall;
 use super::external::GuestTool;
 use super::{FetchCall, PermittedFetch, PlanCall, SpawnAgent, TaskList};
 
-/// Call with valid arguments, by the component that carries it out.
+/// Call with valid arguments. The variant says which component carries it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     Worker(ToolCall),
@@ -33,7 +33,7 @@ pub enum ServedCall {
     Fetch(PermittedFetch),
 }
 
-/// Call of a tool that the supervisor carries out. It needs no approval: it gives an agent no more access.
+/// Call of a tool that the supervisor carries out. It needs no approval, because it gives the agent no more access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SupervisorCall {
     pub tool: Cow<'static, str>,

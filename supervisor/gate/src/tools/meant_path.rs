@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-/// Returns the path that a model means. The error says why this is uncertain, and what to write instead.
+/// Returns the path that a model means. The error says why the meaning is uncertain, and what to write instead.
 pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, String> {
     if let Some(rest) = ["~", "$HOME", "${HOME}"].iter().find_map(|name| rest_of(text, name)) {
         return match home {
@@ -50,7 +50,7 @@ fn rest_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the text after the scheme, which may be in either case (RFC 3986, 3.1); `None` for another scheme.
+/// Returns the text after `scheme`, which may be in upper or lower case (RFC 3986, 3.1); `None` for another scheme.
 fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
     let (name, rest) = text.split_once(':')?;
     name.eq_ignore_ascii_case(scheme).then_some(rest)

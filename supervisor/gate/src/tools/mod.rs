@@ -1,7 +1,7 @@
 //! Tools as the model sees them: names, schemas, checks of arguments, and results as text.
 //!
-//! A [`Tool`] parses JSON from the model into an [`Invocation`]. A [`Registry`] holds the tools of an agent, fixed for
-//! its life.
+//! A [`Tool`] parses JSON from the model into an [`Invocation`]. A [`Registry`] holds the tools of an agent. They do
+//! not change while the agent exists.
 
 mod arguments;
 mod builtin;

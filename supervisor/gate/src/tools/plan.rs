@@ -1,4 +1,4 @@
-//! The planner's tool and the executor's, which reports on steps. The model reads the comments of the fields.
+//! The planner's tool, which writes a plan, and the executor's, which reports on steps. Models read comments of fields.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use protocol::plan::StepStatus;

@@ -19,7 +19,7 @@ struct PlannedTool {
 }
 
 impl PlannedServer {
-    /// Returns the servers and tools that a plan lists. The error names one that the session does not have.
+    /// Returns the servers and tools that a plan lists. The error names a server or tool that the session lacks.
     pub fn of(asked: Option<&PlanRights>, offered: &[OfferedServer]) -> Result<Vec<Self>, String> {
         let Some(PlanRights { servers, tools, .. }) = asked else { return Ok(Vec::new()) };
         for name in servers {
@@ -60,14 +60,14 @@ impl PlannedServer {
         self.tools.first().map(|tool| &*tool.guest)
     }
 
-    /// Returns what the digest of an approval covers: the server as shown, and name and definition of each tool.
+    /// Returns the data in the digest of an approval: the server as shown, and name and definition of each tool.
     pub fn digested(&self) -> (&NamedServer, Vec<(&str, &str)>) {
         let tools = self.tools.iter().map(|tool| (tool.tool.as_str(), tool.guest.definition.as_str()));
         (&self.shown, tools.collect())
     }
 }
 
-/// Maximum number of names in an error about an unknown one.
+/// Maximum number of existing names that an error about an unknown name lists.
 const NAMED: usize = 24;
 
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {

@@ -66,7 +66,7 @@ impl Registry {
         self.replaced(SPAWN, || spawning(roles, &[]))
     }
 
-    /// Adds servers and roles to the tools that start sub-agents and write plans, if there are servers.
+    /// Adds servers and roles to the schemas of the tools that start sub-agents and write plans, if there are servers.
     #[must_use]
     pub fn passing_on(self, roles: &Roles, servers: &[OfferedServer]) -> Self {
         if servers.is_empty() {
@@ -92,8 +92,8 @@ impl Registry {
         names.iter().map(String::as_str).find(|name| self.find(name).is_none())
     }
 
-    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that does
-    /// not exist any more.
+    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that no
+    /// longer exists.
     pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
         let found = |definition: &ToolDefinition| {
             let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);
@@ -126,7 +126,7 @@ impl Registry {
         Ok(self.defined())
     }
 
-    /// Returns the tools and more ones, without those whose name is invalid or exists already.
+    /// Returns the tools together with `more`, of which those whose name is invalid or exists already are left out.
     #[must_use]
     pub fn extended(&self, more: Vec<Box<dyn Tool>>) -> Self {
         let mut extended = Self { tools: self.tools.clone(), definitions: self.definitions.clone() };

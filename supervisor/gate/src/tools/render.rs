@@ -44,7 +44,7 @@ pub fn render(output: &ToolOutput) -> Rendered {
     Rendered { content: bounded(content), is_error }
 }
 
-/// Renders a part of a file like `cat -n`, then the number of remaining lines and how to read them.
+/// Renders a range of lines of a file like `cat -n`, then the number of remaining lines and how to read them.
 fn render_file(file: &FileText) -> String {
     let mut text = String::with_capacity(file.text.len() + 8 * 64);
     let mut number = file.first_line;
@@ -231,7 +231,7 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// Cuts a text to the length that an honest worker sends at most.
+/// Cuts a text to the maximum length that an honest worker sends.
 fn shortened(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_PATH));
     text

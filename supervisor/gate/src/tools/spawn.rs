@@ -19,7 +19,7 @@ const LONGEST_TASK: usize = 32 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnAgent {
     pub task: String,
-    /// True if the sub-agent may write at all.
+    /// True if the sub-agent may write anything.
     pub writes: bool,
     /// Paths that the sub-agent may write. If empty, all that its parent may write.
     pub write: Vec<WirePath>,
@@ -55,7 +55,7 @@ struct Spawning {
 struct AskedRights {
     spawn: SpawnAgent,
     servers: Vec<String>,
-    /// True if the call names any access.
+    /// True if the call has an argument `access` or a nonempty argument `write`.
     says_access: bool,
 }
 
@@ -87,7 +87,7 @@ impl Spawning {
         Ok(self.servers.iter().filter(|server| names.contains(&server.name)).cloned().collect())
     }
 
-    /// Applies the role that the call names. A role only removes access: a sub-agent with a reading role never writes.
+    /// Applies the role that the call names. A role only removes access: with a reading role, nothing is written.
     fn in_role(
         &self,
         AskedRights { mut spawn, says_access, .. }: AskedRights,
@@ -152,13 +152,14 @@ const fn access(role: &Role) -> &'static str {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Spawn {
-    /// Everything that it has to know: it sees nothing of this conversation. Say what to do, where to look, what to report.
+    /// Everything that it has to know: it sees nothing of this conversation. Say what to do, where to look, what to
+    /// report.
     task: String,
     /// "read" (the default): it reads, and runs commands that write nothing but its own TMPDIR. "write": it may change
     /// files.
     access: Option<Access>,
-    /// Only these files and directories may it change; they have to exist. Relative to the project or absolute. Absent with
-    /// access "write": all that you may change.
+    /// Only these files and directories may it change; they have to exist. Relative to the project or absolute. Absent
+    /// with access "write": all that you may change.
     write: Option<Vec<String>>,
     /// Whether it needs the network.
     network: Option<bool>,

@@ -14,7 +14,6 @@ pub trait Arguments: DeserializeOwned + JsonSchema {
 
     /// Name of the tool. It must never change.
     const NAME: &'static str;
-    /// Description of the tool for the model.
     const DESCRIPTION: &'static str;
 
     /// Converts the arguments to a call. The error is the name of a field with an invalid value, and what is expected.
@@ -73,7 +72,7 @@ pub(super) fn object(input: &str) -> Result<(), String> {
     read.map(drop).map_err(|error| plain(&error.to_string()))
 }
 
-/// Rewrites an error of serde for the model, which sees its arguments as one line and does not know `u64`.
+/// Rewrites an error of serde for the model, which sends its arguments as one line and does not know `u64`.
 fn plain(reason: &str) -> String {
     const LENGTH: usize = 300;
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
