@@ -40,7 +40,7 @@ pub(in crate::engine::driver) struct OpenCalls {
     preparations: Preparations,
     one_shots: OneShots,
     served: ServedCalls,
-    /// Sub-agents whose approval is not synced to the disk yet, by the call that starts them.
+    /// Approved sub-agents whose approval is not synced to the disk yet, by the calls that start them.
     unspawned: HashMap<CallId, Box<NewAgent>>,
     /// Results that wait for a check by the tripwire, each as the input that the core gets afterwards.
     unchecked: HashMap<CallId, Input>,
@@ -64,14 +64,14 @@ pub(in crate::engine::driver) enum CallUpdate {
 pub(in crate::engine::driver) enum CallPlace {
     /// The call is over or unknown: nothing is left to do.
     Elsewhere,
-    /// The call waited, and no worker has it.
+    /// The call waited in the queue, and no worker has it.
     Held,
     /// The worker or a sub-agent may have the call.
     Dispatched,
 }
 
 impl OpenCalls {
-    /// Creates the state without calls. Without `server`, calls that no worker serves fail.
+    /// Creates the state without calls. If `server` is `None`, calls that no worker serves fail.
     pub(in crate::engine::driver) fn new(server: Option<Arc<dyn ToolServer>>) -> Self {
         Self { served: ServedCalls::new(server), ..Self::default() }
     }
@@ -80,7 +80,7 @@ impl OpenCalls {
         self.output_bytes = bytes;
     }
 
-    /// Waits for the next update of a call that no worker serves, or of a question. Cancel safe.
+    /// Waits for the next update of a call that no worker serves, or for a server's question. Cancel safe.
     pub(in crate::engine::driver) async fn next(&mut self, generation: Generation) -> CallUpdate {
         tokio::select! {
             biased;
@@ -105,7 +105,7 @@ impl OpenCalls {
         self.progress.begin(call, self.output_bytes);
     }
 
-    /// Queues a call, or returns it if it begins now. Calls behind one that has to wait wait too.
+    /// Returns the call if it may begin now; queues it otherwise. A queued call delays all later calls.
     pub(in crate::engine::driver) fn admit(
         &mut self,
         shared: &mut Shared,
@@ -147,7 +147,7 @@ impl OpenCalls {
         self.one_shots.start(call, shot, boundary);
     }
 
-    /// Forgets a finished effect. Returns its duration in milliseconds, and the approved files if it was a patch.
+    /// Forgets a finished effect. Returns its duration in milliseconds and, for a patch, the approved files.
     pub(in crate::engine::driver) fn finish_one_shot(
         &mut self,
         call: CallId,
@@ -245,7 +245,7 @@ impl OpenCalls {
         self.unspawned.remove(&call)
     }
 
-    /// Withdraws access from executors of plans that have not begun.
+    /// Withdraws access from executors that have not started.
     pub(in crate::engine::driver) fn take_back(&mut self, change: &Change) {
         self.unspawned.values_mut().for_each(|agent| take_back(agent, change));
     }
@@ -258,7 +258,7 @@ impl OpenCalls {
         })
     }
 
-    /// Cancels a call, except at the worker and among sub-agents, which the caller cancels.
+    /// Cancels a call. After [`CallPlace::Dispatched`], the caller cancels it at the worker or ends the sub-agent.
     pub(in crate::engine::driver) fn cancel(&mut self, call: CallId) -> CallPlace {
         self.preparations.forget(call);
         self.progress.end(call);
@@ -283,7 +283,7 @@ impl OpenCalls {
         self.when_checked(shared, agent, call, Input::CallFinished { call, outcome, duration_ms })
     }
 
-    /// Handles a call that was lost with its worker. Returns an input for the core; `None` until the tripwire's check.
+    /// Handles a call lost with its worker. Returns an input for the core; `None` if the tripwire checks files first.
     pub(in crate::engine::driver) fn lost(
         &mut self,
         shared: &mut Shared,
@@ -300,12 +300,12 @@ impl OpenCalls {
         self.unchecked.remove(&call)
     }
 
-    /// Returns the output of the calls that this input may end. The core takes the output before the input.
+    /// Returns the output of the calls that this input may end. The core needs the output before the input.
     pub(in crate::engine::driver) fn before(&mut self, input: &Input) -> Vec<(CallId, CallProgress)> {
         self.progress.before(input)
     }
 
-    /// Closes the call that this input ends: returns its part of the write turn, and records the changed file.
+    /// Closes the call that this input ends: ends the call's part in the write turn, and records the changed file.
     pub(in crate::engine::driver) fn close(&mut self, shared: &mut Shared, agent: &AgentId, input: &Input) {
         let (call, done) = match input {
             Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, CallOutcome::Done(_))),

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 pub(super) struct PageUses {
     sender: mpsc::UnboundedSender<HostUse>,
     ended: mpsc::UnboundedReceiver<HostUse>,
-    /// Total uses of each host in one generation, since each logged event has totals.
+    /// Generation, and total uses of each host in it. Each logged event has the totals.
     sums: (Generation, Vec<HostUse>),
 }
 
@@ -39,7 +39,7 @@ impl PageUses {
         }
     }
 
-    /// Waits until all open fetches are over. Returns their host uses as totals. Called when no new fetch can begin.
+    /// Waits until all open fetches are over. Returns their host uses as totals. Called once no new fetch can begin.
     pub(super) async fn last(&mut self, generation: Generation) -> Vec<HostUse> {
         let (sender, _) = mpsc::unbounded_channel();
         self.sender = sender;

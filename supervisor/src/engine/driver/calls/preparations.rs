@@ -1,4 +1,4 @@
-//! Effects of calls, worked out by the standing worker for approval. They are checked and rendered off the main loop.
+//! Effects of calls, prepared by the standing worker for approval. They are checked and rendered off the main loop.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ impl Preparations {
         self.open.remove(&call);
     }
 
-    /// Takes the outcome of a preparation. Returns the outcome unchanged if the call did not prepare an effect.
+    /// Takes the outcome of a preparation. Returns an outcome that is no prepared effect; `None` for a prepared effect.
     pub(super) fn finish(&mut self, call: CallId, outcome: CallOutcome) -> Option<CallOutcome> {
         match (self.open.remove(&call), outcome) {
             (Some(preparation), CallOutcome::Prepared) => {

@@ -44,7 +44,7 @@ impl Progress {
         self.0.remove(&call);
     }
 
-    /// Returns the output of the calls that this input may end. The core takes the output before the input.
+    /// Returns the output of the calls that this input may end. The core needs the output before the input.
     pub(super) fn before(&mut self, input: &Input) -> Vec<(CallId, CallProgress)> {
         match of(input) {
             Concerns::All => self.0.iter().map(|(call, served)| (*call, served.progress())).collect(),
@@ -62,9 +62,9 @@ impl Progress {
 
 enum Concerns {
     All,
-    /// The input ends this call, whose result lacks its output.
+    /// The input ends this call with a result that lacks the call's output.
     One(CallId),
-    /// The input ends this call with a result that includes the output.
+    /// The input ends this call with a result that includes the call's output.
     Done(CallId),
     None,
 }
@@ -111,7 +111,7 @@ impl Served {
     }
 }
 
-/// First and last bytes of a command's output. A worker reports them, so that they may be anything.
+/// First and last bytes of a command's output. A worker reports the bytes, which may have any content.
 struct Output {
     half: usize,
     head: Vec<u8>,

@@ -30,7 +30,7 @@ const MOST_PROMPTS: usize = 4;
 /// Time limit for a server to return the text of a prompt. Includes the start of the server.
 const EXPANDING: Duration = Duration::from_secs(90);
 
-/// Answer of a server to a call.
+/// Result of a call that a tool server carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedAnswer {
     /// Text for the model. It includes the paths of the pictures.
@@ -50,7 +50,7 @@ impl From<ServedAnswer> for ServedOutcome {
     }
 }
 
-/// Origin of a call that a server carries out, with channels to the user.
+/// Call that a server carries out and its agent, with channels to the user.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub agent: AgentId,
@@ -303,7 +303,7 @@ impl ServedCalls {
         Some(Input::Served { call, outcome, duration_ms: millis(began.elapsed()) })
     }
 
-    /// Ends all calls and waits for their ends. Returns the total host uses of the fetches that were open.
+    /// Ends all calls and waits until they are over. Returns the total host uses of the fetches that were open.
     pub(super) async fn end(&mut self, generation: Generation) -> Vec<HostUse> {
         self.fetchers = None;
         self.unwritten.clear();
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use gate::tools::{ExternalCall, SupervisorCall};
 
-    /// Tool server that answers a call with the arguments of the call, or never.
+    /// Tool server that returns the arguments of a call as its result, or never ends a call.
     struct Echo;
 
     impl ToolServer for Echo {

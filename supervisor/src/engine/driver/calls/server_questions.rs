@@ -1,4 +1,4 @@
-//! Questions that tool servers ask the user while they carry out calls: passed to the core, and answered.
+//! Questions that tool servers ask the user while they carry out calls. The core gets them and returns the answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 const QUEUE: usize = 16;
 
-/// Minimum interval between two checks of a call's time limit while its server waits for the user.
+/// Minimum interval between two checks of a call's time limit while the call's server waits for the user.
 const RECHECK: Duration = Duration::from_millis(200);
 
 /// A question of a server, with the sender for its answer.
@@ -41,7 +41,7 @@ impl QuestionSender {
         answered.await.unwrap_or(McpAnswer::Cancelled)
     }
 
-    /// Awaits the work of a call; `None` after the time `longest`, in which open questions are not counted.
+    /// Awaits `work`, the work of a call; `None` after the time `longest`. The time of open questions does not count.
     pub(super) async fn within<F: Future>(&self, longest: Duration, work: F) -> Option<F::Output> {
         tokio::pin!(work);
         let began = Instant::now();
@@ -63,7 +63,7 @@ impl QuestionSender {
     }
 }
 
-/// Time in which questions of one call were open.
+/// Total time in which questions of one call were open.
 #[derive(Debug, Default)]
 struct PersonsTime(Mutex<TimeTaken>);
 
@@ -86,7 +86,7 @@ impl PersonsTime {
     }
 }
 
-/// Guard of an open question. Dropping it stops the count of the user's time.
+/// Guard of an open question. While it exists, time counts as the user's.
 struct PersonAsked(Arc<PersonsTime>);
 
 impl PersonAsked {
@@ -138,7 +138,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Converts a question to an input for the core, which answers it once.
+    /// Converts a question to an input for the core. The core answers each question once.
     pub(super) fn open(&mut self, question: ServerQuestion) -> Input {
         let ServerQuestion { call, message, form, answer } = question;
         self.last += 1;

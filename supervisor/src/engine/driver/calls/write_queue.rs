@@ -1,4 +1,4 @@
-//! Queue of calls that may write and have to wait, and of later calls behind them.
+//! Queue of calls that may write but cannot begin yet, and of all later calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Held {
         }
     }
 
-    /// Returns the directories that the call may write, except the agent's own temp directory.
+    /// Returns the directories that the call may write, without the agent's own temp directory.
     fn roots(&self, standing: &Confinement) -> Vec<WirePath> {
         let Confinement { rights, temp, .. } = standing;
         let granted = match self {
@@ -65,12 +65,12 @@ pub(super) fn written_by(tool: &ToolCall, project: &WirePath) -> Option<WirePath
 #[derive(Default)]
 pub(super) struct WriteQueue {
     held: VecDeque<(CallId, Held)>,
-    /// Call that waits for the agent's write turn, with the start of the wait, once the wait is logged.
+    /// Call that waits for the agent's write turn, and the start of the wait; `None` until the wait is logged.
     awaits_turn: Option<(CallId, Instant)>,
 }
 
 impl WriteQueue {
-    /// Queues a call, or returns it if it begins now.
+    /// Returns the call if it may begin now; queues it otherwise.
     pub(super) fn admit(
         &mut self,
         shared: &mut Shared,

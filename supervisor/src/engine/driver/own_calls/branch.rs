@@ -18,7 +18,7 @@ const DIGITS: usize = 8;
 pub(super) struct Branch {
     asked: u32,
     open: Option<(u32, BranchRead)>,
-    /// True if a front end asked again during the read, so that the result may be outdated.
+    /// True if a front end asked for the branch again during the read. The result may then be outdated.
     again: bool,
 }
 
@@ -28,7 +28,7 @@ enum BranchRead {
     Head,
     /// File that replaces the git directory in a linked worktree (gitrepository-layout(5)).
     Link,
-    /// `HEAD` in the git directory that the link names.
+    /// `HEAD` in the git directory that [`Self::Link`] names.
     Linked,
 }
 
@@ -39,7 +39,7 @@ enum NextRead {
 }
 
 impl Branch {
-    /// Returns the order to read the branch; `None` during a read, after which it is read again.
+    /// Returns the order to read the branch; `None` during a read, after which the branch is read again.
     pub(super) fn find(&mut self) -> Option<OwnOrder> {
         if self.open.is_some() {
             self.again = true;

@@ -15,7 +15,7 @@ const MOST: usize = 50_000;
 /// Maximum total size of the names: 8 MiB.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Age of an unfinished listing from which a request starts a new one. Earlier requests are ignored.
+/// Age of an unfinished listing from which on a request starts a new listing. Earlier requests are ignored.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]

@@ -39,7 +39,7 @@ enum InstructionsFile {
     Skills,
 }
 
-/// Files to find within the project, in the order of their calls. Files above the project follow.
+/// Files and directories to read within the project, in the order of the calls. Files above the project follow.
 const WITHIN: [InstructionsFile; 4] = [
     InstructionsFile::Instructions,
     InstructionsFile::Fallback,
@@ -93,13 +93,13 @@ pub(super) struct InstructionsSearch {
     files: Vec<InstructionsFile>,
     open: BTreeSet<u8>,
     found: BTreeMap<u8, String>,
-    /// Lines for the user about files that were not read completely, by the index of the call.
+    /// Lines for the user about files that were not read completely, by the indices of the calls.
     remarks: BTreeMap<u8, String>,
 }
 
 impl InstructionsSearch {
     /// Begins a search. Returns it with its calls and their indices. `above` are files above the project, from the
-    /// repository's root down. `whole` is true for a top-level agent; others search neither directories nor skills.
+    /// repository's root down. `whole` is true for a top-level agent: only then directories and skills are searched.
     pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(u8, ToolCall)>) {
         let above = above.into_iter().take(MOST_ABOVE).map(InstructionsFile::Above);
         let files: Vec<_> = WITHIN.into_iter().chain(above).collect();
@@ -112,7 +112,7 @@ impl InstructionsSearch {
         (Self { files, open, ..Self::default() }, calls)
     }
 
-    /// Takes the answer to the call at this index. True if it was the last answer.
+    /// Takes the result of the call at this index. True if no other call is open.
     pub(super) fn take(&mut self, at: u8, outcome: &CallOutcome) -> bool {
         if !self.open.contains(&at) {
             return false;

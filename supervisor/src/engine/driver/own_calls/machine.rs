@@ -38,7 +38,7 @@ enum Startup {
 struct OpenSearch {
     until: Instant,
     search: InstructionsSearch,
-    /// Project of a top-level agent; `None` for a sub-agent, for which users get no remarks about unread files.
+    /// Project of a top-level agent, whose user is told about unread files; `None` for a sub-agent.
     told: Option<WirePath>,
 }
 
@@ -65,19 +65,19 @@ impl OwnCalls {
         calls.into_iter().map(send).collect()
     }
 
-    /// Ends the start: no first worker could be started.
+    /// Ends the start of the agent, because no first worker could be started.
     pub(in crate::engine::driver) fn cannot_start(&mut self) {
         self.startup = Startup::Done;
     }
 
-    /// Returns the order to begin without instructions, if a change of access during the start left the agent without a
-    /// worker. The user can change the access again.
+    /// Returns the order to begin the agent's work without instructions, if a change of access during its start left
+    /// the agent without a worker. The user can change the access again.
     pub(in crate::engine::driver) fn not_replaced(&mut self) -> Option<OwnOrder> {
         self.awaits_worker().then(|| self.begin())
     }
 
     /// Handles the end of the worker. If the worker died during the search for instructions, returns the order to begin
-    /// without them. A worker that is being replaced has a successor, which searches again.
+    /// without them. If the worker is being replaced, the next worker searches again.
     pub(in crate::engine::driver) fn worker_ended(&mut self, is_being_replaced: bool) -> Option<OwnOrder> {
         if !matches!(self.startup, Startup::Instructions(_)) {
             return None;
@@ -97,7 +97,7 @@ impl OwnCalls {
         }
     }
 
-    /// Returns the orders to begin without instructions, and to replace the worker that does not answer.
+    /// Returns the orders to begin without instructions, and to replace the worker, which did not answer.
     pub(in crate::engine::driver) fn give_up(&mut self) -> [OwnOrder; 3] {
         let remark = format!("{INSTRUCTIONS} was not read: the worker did not answer");
         [OwnOrder::Remark(remark), OwnOrder::ReplaceWorker, self.begin()]

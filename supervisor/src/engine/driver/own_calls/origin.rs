@@ -8,7 +8,7 @@ const OWN: u64 = 1 << 63;
 /// Bits with the number of a call of the supervisor's own. The bits between these and [`OWN`] have the call's purpose.
 const COUNT: u64 = u32::MAX as u64;
 
-/// Call that the supervisor itself sends, with the index of a file in the search for instructions, or a number from 0.
+/// Call that the supervisor itself sends, with its number: for instructions the index of a file, else counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum OwnCall {
     Instructions(u8),
@@ -30,7 +30,7 @@ impl OwnCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum CallOrigin {
     Model(CallId),
-    /// Rewind of files. Has no number, since each of its one-shot workers carries out one effect.
+    /// Rewind of files. It has no number, since each one-shot worker of a rewind carries out one effect.
     Rewind,
     Own(OwnCall),
 }

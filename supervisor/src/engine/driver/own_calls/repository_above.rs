@@ -1,4 +1,4 @@
-//! Files of instructions above the project, up to the repository's root. Files of other users do not count.
+//! Files with instructions above the project, up to the repository's root. Files of other users do not count.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use ipc::path::WirePath;
 
 use super::instructions::INSTRUCTIONS;
 
-/// Returns the existing files of instructions from the repository's root down, without the project's own.
+/// Returns the existing files with instructions above the project, from the repository's root down.
 pub(super) fn instructions_above(project: &Path) -> Vec<WirePath> {
     let own = nix::unistd::geteuid().as_raw();
     let Some(root) = project.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())
@@ -31,7 +31,7 @@ pub(super) fn instructions_above(project: &Path) -> Vec<WirePath> {
     files
 }
 
-/// Returns a line if the instructions are a dangling symbolic link, which a worker reports as a missing file.
+/// Returns a line for the user if the project's instructions are a dangling link. Workers report it as a missing file.
 pub(super) fn dead_link(project: &Path) -> Option<String> {
     let file = project.join(INSTRUCTIONS);
     let is_link = file.symlink_metadata().is_ok_and(|about| about.is_symlink());
