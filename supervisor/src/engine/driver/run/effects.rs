@@ -1,4 +1,4 @@
-//! Effects of the core, each passed to the value that carries it out.
+//! Effects that the core orders, each passed to the value that carries it out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Begins the waiting calls that may begin now: the base snapshot is taken, the tripwire set, or a write turn free.
+    /// Begins the waiting calls that can begin now, for example because a write turn is free or the tripwire is set.
     pub(in crate::engine::driver) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
             self.sink.notice(shared, NoticeCode::ChangeSet, &one_line(&note))?;
@@ -140,7 +140,7 @@ impl AgentRun {
         }
     }
 
-    /// Starts to carry out an approved effect, with the access of the standing worker and this grant.
+    /// Starts to carry out an approved effect, with the access of the standing worker and the access in `grant`.
     fn carry_out(&mut self, call: CallId, effect: Arc<ipc::effect::Effect>, grant: Grant) {
         let standing = self.worker.confinement();
         let standing = match &*effect {

@@ -50,7 +50,7 @@ impl AgentRun {
         self.calls.carries_out()
     }
 
-    /// Waits for the next occurrence of a run that is over while its approved effects end. Cancel safe.
+    /// Waits for the next occurrence of a run that is over but whose approved effects have not ended. Cancel safe.
     pub(in crate::engine::driver) async fn next_left(&mut self) -> Occurrence {
         self.calls.cancel_one_shots();
         tokio::select! {
@@ -60,7 +60,7 @@ impl AgentRun {
         }
     }
 
-    /// Cancels the approved effects that are being carried out, and waits for their ends.
+    /// Cancels the approved effects that are being carried out, and waits until they are over.
     pub(in crate::engine::driver) async fn end_one_shots(
         &mut self,
         shared: &mut Shared,
@@ -78,7 +78,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Ends the worker and everything else except approved effects. Returns events for [`Self::take_last`].
+    /// Ends the worker and everything else except approved effects. Returns the last events for [`Self::take_last`].
     pub(in crate::engine::driver) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream.close();
         let generation = self.worker.generation();
@@ -120,7 +120,7 @@ impl AgentRun {
         self.account.take()
     }
 
-    /// Returns the report on a sub-agent. Removes its directories outside the main loop, as they may be large.
+    /// Returns the report on a sub-agent. Its directories are removed off the main loop, because they may be large.
     pub(in crate::engine::driver) fn into_report(
         mut self,
         call: Option<CallId>,
@@ -145,7 +145,7 @@ impl AgentRun {
     }
 }
 
-/// Makes the end of a planner without a plan a failure, since scripts expect the path of the plan's file.
+/// Turns the end of a planner that wrote no plan into a failure, since scripts expect the path of a plan file.
 pub(super) fn without_plan(end: RunEnd) -> RunEnd {
     if end.reason != EndReason::Done {
         return end;

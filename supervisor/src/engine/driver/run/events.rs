@@ -1,4 +1,4 @@
-//! Updates from the worker, from other calls and from the session: handled, and converted to inputs for the core.
+//! Updates from the worker, other calls and the session. They are handled here, and converted to inputs for the core.
 
 use agent::core::{ContextItem, EndReason, Input, ReadyWorker};
 use agent::prompt::environment_context;
@@ -26,7 +26,7 @@ const USERS: &str = "the user's AGENTS.md";
 
 pub(in crate::engine::driver) enum Request {
     Act(AgentAction),
-    /// An answer to an approval; `for_us` is true if the answer names this session.
+    /// An answer to an approval request; `for_us` is true if the answer names this session.
     Answer {
         id: ApprovalId,
         answer: ApprovalAnswer,
@@ -37,7 +37,7 @@ pub(in crate::engine::driver) enum Request {
     FindBranch,
     ExpandPrompt(WantedPrompt),
     TakeBack(Change),
-    /// Another agent's request is settled, so that the budget may allow the waiting request of this agent.
+    /// Part of the budget was released by another agent, so that the waiting request of this agent may be allowed.
     AskForBudget,
     /// Result of a check by the tripwire after a call of the agent.
     TakeCheck(TripwireCheck),
@@ -119,8 +119,8 @@ impl AgentRun {
         }
     }
 
-    /// Rewinds the agent, and shows the event `rewound`. `conversation` has the events that remain; `None` leaves the
-    /// conversation as it is. The model gets the text `told`.
+    /// Rewinds the agent's conversation to `conversation`, the remaining events; `None` leaves the conversation as it
+    /// is. Shows the event `rewound`. The model gets the text `told`.
     pub(in crate::engine::driver) fn rewind(
         &mut self,
         shared: &mut Shared,
@@ -135,7 +135,7 @@ impl AgentRun {
         }
     }
 
-    /// Handles an update from the worker. Returns an input for the core, if the update needs one.
+    /// Handles an update from the worker. Returns an input for the core; `None` if the core needs none.
     pub(super) fn on_worker(
         &mut self,
         shared: &mut Shared,
@@ -278,7 +278,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Gives the core the agent's environment and instructions, and the user the remarks about unread files.
+    /// Passes the agent's environment and instructions to the core, and remarks about unread files to the user.
     fn tell_place(&mut self, shared: &mut Shared, words: ProjectWords) -> Result<(), SessionError> {
         let text = environment_context(&self.surroundings, self.agent.standing());
         let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
@@ -291,7 +291,7 @@ impl AgentRun {
         self.feed(shared, Input::Context(items))
     }
 
-    /// Handles an update of a call that the worker does not serve. Returns an input for the core, if there is one.
+    /// Handles an update of a call that no worker serves. Returns an input for the core; `None` if it needs none.
     pub(super) fn on_call(
         &mut self,
         shared: &mut Shared,

@@ -29,14 +29,14 @@ pub struct AgentParts {
     pub agent: Agent,
     pub provider: Arc<dyn ModelProvider>,
     pub worker: SessionWorker,
-    /// Serving workers of this process, where others look them up.
+    /// Channel that publishes the serving workers of this process.
     pub live: watch::Sender<Lives>,
-    /// Environments of workers after a change of mode or access.
+    /// Environments for workers, from which one is chosen after a change of mode or access.
     pub modes: ModePlaces,
     /// Environment that the agent's prompt describes.
     pub surroundings: PromptEnvironment,
     pub turns: Turns,
-    /// Models that the agent may change to; `None` if it cannot change.
+    /// Models that the agent may change to; `None` if the agent cannot change its model.
     pub models: Option<Arc<dyn Models>>,
     /// Server of calls that no worker serves; `None` if such calls fail.
     pub server: Option<Arc<dyn ToolServer>>,
@@ -59,7 +59,6 @@ pub struct AgentRun {
     pub(super) own_calls: OwnCalls,
     pub(super) approvals: Approvals,
     pub(super) guests: Guests,
-    /// Work that waits for a sync of the log.
     pub(super) flushes: Flushes,
     /// Effects and inputs that wait because the disk is full.
     suspended: Suspended,
@@ -76,13 +75,13 @@ pub(in crate::engine::driver) enum Occurrence {
     Timer(TimerId),
     /// The search for the project's instructions exceeded its time limit.
     NoInstructions,
-    /// A sync of the log ended; the work waited for it.
+    /// A sync of the log is over, and the work that waited for it can begin.
     Flushed(Result<(), LogError>, After),
     Approval(Input),
     Guest(GuestNews),
     Call(CallUpdate),
     Worker(WorkerUpdate),
-    /// Next part of the model's reply; `None` if its stream ended.
+    /// Next part of the model's reply; `None` if the stream of the reply ended.
     Model(Option<Input>),
 }
 
@@ -177,7 +176,7 @@ impl AgentRun {
         }
     }
 
-    /// Handles an occurrence. Waiting starts and ends of guests are logged first.
+    /// Handles an occurrence. Logs waiting starts and ends of guests before it.
     pub(in crate::engine::driver) fn on(
         &mut self,
         shared: &mut Shared,
@@ -213,7 +212,7 @@ impl AgentRun {
         self.carry_on(shared, Suspended { inputs: VecDeque::from([input]), ..Suspended::default() })
     }
 
-    /// Continues after the disk was full.
+    /// Continues with the suspended effects and inputs, once the disk is no longer full.
     pub(in crate::engine::driver) fn go_on(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let rest = std::mem::take(&mut self.suspended);
         for after in self.flushes.take_back() {
@@ -222,7 +221,7 @@ impl AgentRun {
         self.carry_on(shared, rest)
     }
 
-    /// Carries out effects, then handles inputs. Stops at a full disk, so that nothing follows an unlogged event.
+    /// Carries out effects, then handles inputs. Stops if the disk is full, so that nothing follows an unlogged event.
     fn carry_on(&mut self, shared: &mut Shared, mut rest: Suspended) -> Result<(), SessionError> {
         loop {
             if shared.log.is_full() {

@@ -1,5 +1,5 @@
-//! Agents of a session: their runs, and the tree that they form. Work that an input causes in the tree (starts, ends,
-//! and withdrawal of access) is carried out between two inputs.
+//! Agents of a session: their runs, and the tree that they form. An input can cause starts, ends and withdrawals of
+//! access in the tree; the session carries these out before the next input.
 
 use agent::core::{ContextItem, Input, NewAgent, TreeLimits, account_of};
 use gate::Change;
@@ -56,12 +56,12 @@ impl SessionAgents {
         &mut self.runs
     }
 
-    /// Returns the values that the session waits for, each on its own.
+    /// Returns the runs and the tree as separate references, because the session waits for both.
     pub(super) const fn parts_mut(&mut self) -> (&mut AgentRuns, &mut AgentTree) {
         (&mut self.runs, &mut self.tree)
     }
 
-    /// Starts a planner for a text of the user, or tells the user why it cannot start.
+    /// Starts a planner for a task that the user wrote, or tells the user why none can start.
     pub(super) fn start_planner(&mut self, shared: &mut Shared, text: String) -> Result<(), SessionError> {
         match planner(text, &self.runs, |ceiling| self.tree.planning(ceiling)) {
             Ok(agent) => {
@@ -83,7 +83,7 @@ impl SessionAgents {
         shared.rights_changed |= self.tree.withdraw(action);
     }
 
-    /// Withdraws access from all planners, and from executors of plans, if this action of the user withdraws it.
+    /// If this action of the user withdraws access, withdraws it from all planners and from executors of plans.
     pub(super) fn take_back_from_plans(
         &mut self,
         shared: &mut Shared,
@@ -113,7 +113,7 @@ impl SessionAgents {
         Ok(())
     }
 
-    /// Delays the next worker of an agent while a worker below it is being replaced and has its old access.
+    /// Delays the next worker of an agent while a sub-agent below it has its old worker, which is being replaced.
     fn hold_back_replacements(&mut self) {
         let ends = |id: &&AgentId| self.runs.find(id).is_none_or(|run| run.worker().is_being_replaced());
         let living = self.tree.living_from_above();
@@ -124,7 +124,7 @@ impl SessionAgents {
         }
     }
 
-    /// Carries out the work that the last input caused in the tree, until none is left.
+    /// Carries out the orders that the last input caused in the tree, until there are no further orders.
     pub(super) fn settle(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         self.take_out_ended(shared);
         while let Some(unsettled) = self.next_unsettled(shared) {
@@ -188,7 +188,7 @@ impl SessionAgents {
         self.tree.place(permitted).map_or(Ok(()), |placed| self.start(shared, placed))
     }
 
-    /// Starts a sub-agent without a call of its parent.
+    /// Starts a sub-agent that no call of its parent asked for.
     fn start_beside(
         &mut self,
         shared: &mut Shared,
@@ -225,7 +225,7 @@ impl SessionAgents {
         self.tell_parent(shared, &child, report)
     }
 
-    /// Ends a sub-agent. Its core does the same with those below it.
+    /// Ends a sub-agent. The core of its run then ends the sub-agents below it.
     fn end_agent(&mut self, shared: &mut Shared, id: &AgentId) -> Result<(), SessionError> {
         let Some(at) = self.runs.position(id) else { return Ok(()) };
         self.runs.guarded(shared, at, |run, shared| {

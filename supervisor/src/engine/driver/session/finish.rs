@@ -15,8 +15,8 @@ use super::agents::SessionAgents;
 use super::runs::AgentRuns;
 use crate::process::messages::one_line;
 
-/// Ends the workers, has the tripwire check files, and takes the change set. Returns the end, which is a failure if a
-/// patch was due and could not be written.
+/// Ends the workers, has the tripwire check files, and takes the change set. Returns the session's end, which is a
+/// failure if a requested patch could not be written.
 pub(super) async fn finish(
     shared: &mut Shared,
     agents: &mut SessionAgents,
@@ -44,7 +44,7 @@ pub(super) async fn finish(
     Ok(end)
 }
 
-/// Logs the actions that came too late, and then the result, which is the last event of the log.
+/// Logs the actions that came too late, and then the session's result as the last event.
 pub(super) fn log_result(
     shared: &mut Shared,
     runs: &mut AgentRuns,
@@ -87,7 +87,7 @@ async fn check_everything(shared: &mut Shared, runs: &mut AgentRuns) -> Result<(
     events(None, &[], report).into_iter().try_for_each(|event| runs.record(shared, event))
 }
 
-/// Continues the session without a list of changed files. If the user wants a patch, returns the error instead.
+/// Continues the session without a list of changed files after `error`. If the user wants a patch, returns the error.
 pub(super) fn give_up_list(
     shared: &mut Shared,
     runs: &mut AgentRuns,
@@ -101,8 +101,8 @@ pub(super) fn give_up_list(
     }
 }
 
-/// Logs the change set, without a comparison if its base snapshot is open and not due. The inner error is a missing
-/// patch.
+/// Logs the change set. If the base snapshot is still open and `is_due` is false, lists no changes. The inner error
+/// says why a patch is missing.
 async fn take_changes(
     shared: &mut Shared,
     runs: &mut AgentRuns,

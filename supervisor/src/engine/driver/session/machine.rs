@@ -1,5 +1,5 @@
-//! A session, and the one loop that waits for all agent runs. One task owns all state, and never waits for a person,
-//! for a disk, or for a walk through the project: slow work is done elsewhere and returns as an input.
+//! A session, and the one loop that waits for all agent runs. One task owns all state. It never waits for a person, for
+//! a disk, or for a walk through the project: slow work is done in other tasks, whose results are inputs.
 
 use std::panic::AssertUnwindSafe;
 
@@ -86,7 +86,7 @@ impl Session {
         &self.shared
     }
 
-    /// Runs the session to its end, and logs the result as the last event. The error is one of the log.
+    /// Runs the session to its end, and logs the result as the last event. Fails only if the log cannot be written.
     pub async fn run(self, began: Instant) -> Result<RunEnd, SessionError> {
         let span = info_span!("session", id = %self.shared.conversation);
         Box::pin(self.run_to_its_end(began)).instrument(span).await
@@ -260,7 +260,7 @@ impl Session {
         }
     }
 
-    /// Begins a rewind, or its preview if there is no digest of a preview. Refused while an agent is working.
+    /// Begins a rewind, or a preview of it if the user confirmed no preview. Refused while an agent is working.
     fn begin_rewind(
         &mut self,
         target: RewindTarget,
@@ -326,7 +326,7 @@ impl Session {
         self.agents.runs_mut().request(&mut self.shared, run, request)
     }
 
-    /// Ends every run because of an error of the session. Returns an error of the log, which no run can report.
+    /// Ends every run because of an error of the session. Fails if that cannot be logged, because no run can report it.
     fn break_off(&mut self, error: SessionError) -> Result<(), SessionError> {
         match error {
             // Without a base snapshot, no change set can be taken.

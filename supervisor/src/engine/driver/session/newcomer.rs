@@ -1,5 +1,5 @@
-//! Start of a sub-agent in steps, each with a type of its own. No sub-agent can begin beyond the session's limits, with
-//! more access than its parent's and its grant, or without a log entry.
+//! Start of a sub-agent in steps, each with a type of its own. So no sub-agent can begin beyond the session's limits,
+//! with more access than its parent's plus its grant, or without a log entry.
 
 use agent::core::{Agent, NewAgent, Purpose, TreeLimits};
 use gate::Change;
@@ -22,10 +22,10 @@ pub(super) struct WantedAgent {
 /// A sub-agent within the session's limits, which may have to wait for a free slot.
 pub(super) struct Permitted(WantedAgent);
 
-/// A sub-agent that has a slot among those of its level of the tree.
+/// A sub-agent that has a slot at its level of the tree.
 pub(super) struct Placed(WantedAgent);
 
-/// A sub-agent whose access is limited to its parent's present access and its grant.
+/// A sub-agent whose access is limited to its parent's present access plus its grant.
 pub(super) struct Bound(WantedAgent);
 
 /// A sub-agent with an agent run, not logged yet.
@@ -91,7 +91,7 @@ impl WantedAgent {
 const NO_SUB_AGENTS: &str = "this session cannot start sub-agents";
 
 impl Permitted {
-    /// Returns the sub-agent with a slot if one of `free` slots is left, and unchanged otherwise.
+    /// Returns the sub-agent with a slot if `free`, the number of free slots, is not 0. Otherwise returns it unchanged.
     pub(super) fn place(self, free: usize) -> Result<Placed, Self> {
         if free > 0 { Ok(Placed(self.0)) } else { Err(self) }
     }
@@ -113,7 +113,7 @@ impl Permitted {
         &mut self.0.child
     }
 
-    /// Withdraws access from an executor of a plan, as the user did from the plan.
+    /// Withdraws access from the executor of a plan if the user withdrew the access.
     pub(super) fn take_back(&mut self, change: &Change) {
         take_back(&mut self.0.agent, change);
     }
@@ -124,7 +124,7 @@ impl Placed {
         &self.0.child.parent
     }
 
-    /// Limits the access to the parent's present one and the grant. The parent may have lost access meanwhile.
+    /// Limits the access to the parent's present access plus the grant. The parent may have lost access since the call.
     pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStartedAgent> {
         let Self(mut wanted) = self;
         // The user may have withdrawn the plan's access since the approval.
@@ -204,7 +204,7 @@ impl Opened {
 }
 
 impl Announced {
-    /// Starts the first worker. Returns the run, and the task as the run's first input.
+    /// Starts the sub-agent's first worker. Returns the run, and the task as the run's first input.
     pub(super) fn begin(self, shared: &mut Shared) -> Result<(AgentRun, Child, Op), SessionError> {
         let Self { mut run, child, task } = self;
         run.begin_below(shared)?;

@@ -1,4 +1,4 @@
-//! Planners that the user starts. They are sub-agents of the first agent, but continue when its turn ends.
+//! Planners that the user starts. They are sub-agents of the first agent, but do not end with its turn.
 
 use agent::core::{NewAgent, Planning, Purpose};
 use gate::StandingRights;
@@ -7,7 +7,7 @@ use ipc::rights::{Grant, Network, Reach, Rights};
 
 use super::runs::AgentRuns;
 
-/// Returns a planner for this text of the user, or the reason why none can start. `planning` returns `None` if the
+/// Returns a planner for this task of the user. The error says why none can start. `planning` returns `None` if the
 /// session makes no plans.
 pub(super) fn planner(
     text: String,

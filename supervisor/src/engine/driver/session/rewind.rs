@@ -11,12 +11,12 @@ use super::super::rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles}
 use super::user_actions::AcceptedActions;
 use crate::journal::session::read_needed;
 
-/// Maximum number of changed files that the text for the model names. The log has all of them.
+/// Maximum number of changed files that the text for the model names. The log names all of them.
 const MOST_TOLD: usize = 20;
 
 type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
 
-/// A rewind under way, if there is one.
+/// The rewind or preview that is under way, if any.
 #[derive(Default)]
 pub(super) struct OngoingRewind {
     task: Option<RewindTask>,
@@ -26,7 +26,7 @@ pub(super) struct OngoingRewind {
 
 pub(super) enum RewindEnded {
     Previewed(RewindPreview),
-    /// Result of a rewind, with the events of the session before it.
+    /// Result of a rewind, and the events that the session had before the rewind.
     Done(RewoundFiles, Vec<SessionEvent>),
 }
 
@@ -35,7 +35,7 @@ impl OngoingRewind {
         self.task.is_some()
     }
 
-    /// Returns the actions of the user that can be taken now. An end of the session interrupts a preview, but not a
+    /// Returns the kinds of user actions that the session takes now. The end of a session aborts a preview, but not a
     /// rewind that is being carried out.
     pub(super) const fn accepts(&self) -> AcceptedActions {
         match (&self.task, self.previews) {
@@ -76,7 +76,7 @@ impl OngoingRewind {
         }
     }
 
-    /// Waits for the end of a rewind. Cancel safe.
+    /// Waits for the end of the rewind or preview. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<RewindEnded, RewindError> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let ended = task.await;

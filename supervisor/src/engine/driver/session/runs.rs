@@ -16,7 +16,7 @@ use super::super::{AgentRun, SessionError, Shared, panicked};
 /// Agent runs of a session, at least one. The session's result is about the first run.
 pub(super) struct AgentRuns {
     runs: Vec<AgentRun>,
-    /// Index of the run that is polled first the next time.
+    /// Index of the run that [`Self::next`] polls first.
     turn: usize,
 }
 
@@ -73,8 +73,8 @@ impl AgentRuns {
         self.runs.iter().any(|run| !run.is_over() && run.agent().is_busy())
     }
 
-    /// Returns the next occurrence and the index of its run, polling the most recently served run last. Runs that are
-    /// over are polled while effects are carried out for them, or the session `rewinds` the first one. Cancel safe.
+    /// Returns the next occurrence and the index of its run. Polls the most recently served run last. A run that is
+    /// over is polled while it carries out effects; the first one also if `rewinds` is true. Cancel safe.
     pub(super) async fn next(&mut self, rewinds: bool) -> (usize, Result<Occurrence, SessionError>) {
         let next = |(index, run)| -> BoxFuture<'_, _> { Box::pin(async move { (index, next(run).await) }) };
         let is_open = |(index, run): &(usize, &mut AgentRun)| {
@@ -90,7 +90,7 @@ impl AgentRuns {
         select_all(waiting).await.0
     }
 
-    /// Handles the occurrence of a run, after which the other runs are polled first.
+    /// Handles the occurrence of a run. The other runs are polled before this run next time.
     pub(super) fn on(
         &mut self,
         shared: &mut Shared,
@@ -101,7 +101,7 @@ impl AgentRuns {
         self.guarded(shared, at, |run, shared| run.on(shared, happened?))
     }
 
-    /// Does something with every run that is not over.
+    /// Calls a function with every run that is not over.
     pub(super) fn for_each(
         &mut self,
         shared: &mut Shared,
@@ -121,7 +121,7 @@ impl AgentRuns {
         self.guarded(shared, at, |run, shared| run.take(shared, request))
     }
 
-    /// Does something with one run. A panic, or an error that concerns only this run, ends the run and not the session.
+    /// Calls a function with one run. A panic, or an error about this run alone, ends the run and not the session.
     pub(super) fn guarded(
         &mut self,
         shared: &mut Shared,
@@ -147,7 +147,7 @@ impl AgentRuns {
         open.try_for_each(|run| run.break_off(shared, error))
     }
 
-    /// Logs an event that concerns all agents equally. Its agent is the first one.
+    /// Logs an event that concerns all agents equally, as an event of the first agent.
     pub(super) fn record(&mut self, shared: &mut Shared, kind: EventKind) -> Result<(), SessionError> {
         let Some(first) = self.runs.first_mut() else { return Ok(()) };
         first.record(shared, kind)
@@ -168,7 +168,7 @@ impl AgentRuns {
         Ok(())
     }
 
-    /// Gives a result of the tripwire to the run whose call it is about.
+    /// Passes the result of a tripwire check to the run that made the call.
     pub(super) fn take_check(
         &mut self,
         shared: &mut Shared,
@@ -207,7 +207,7 @@ impl AgentRuns {
         Ok(())
     }
 
-    /// Returns the end of the first run, with the totals of all agents; `None` if no run at the top level has ended.
+    /// Returns the end of the first run, with the totals of all agents; `None` if no top-level run has ended.
     pub(super) fn take_end(&mut self, shared: &mut Shared) -> Option<RunEnd> {
         // The budget has the spending of sub-agents, also of those that were broken off.
         let top_level = self.runs.iter_mut().filter(|run| run.id().is_top_level());

@@ -21,10 +21,10 @@ use super::newcomer::{NotStartedAgent, Opened, Permitted, Placed, WantedAgent};
 
 /// Creates the agent runs of sub-agents.
 pub trait OpensAgents: Send {
-    /// Returns a sub-agent with directories of its own. Its run has not begun.
+    /// Returns a sub-agent that has its own directories. The sub-agent's run has not begun.
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened>;
 
-    /// Returns the planning of a planner whose executors get at most the access `ceiling`; `None` without plans.
+    /// Returns the data for a planner whose executors get at most the access `ceiling`; `None` if plans are off.
     fn planning(&self, ceiling: StandingRights) -> Option<Planning>;
 }
 
@@ -54,10 +54,10 @@ pub(super) struct AgentTree {
     opener: Option<Box<dyn OpensAgents>>,
     limits: TreeLimits,
     living: BTreeMap<AgentId, Child>,
-    /// Sub-agents that wait for a free slot at their level, in order.
+    /// Sub-agents that wait for a free slot at their level of the tree, in the order of their requests.
     waiting: VecDeque<Permitted>,
     ending: FuturesUnordered<BoxFuture<'static, Closed>>,
-    /// Sub-agents whose worker has ended. They stay here until everything below them has ended too.
+    /// Sub-agents whose worker has ended. They stay here until all sub-agents below them have ended too.
     closed: Vec<Closed>,
     numbers: BTreeMap<AgentId, u32>,
 }
@@ -66,14 +66,14 @@ pub(super) struct AgentTree {
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) parent: AgentId,
-    /// Call of the parent that asked for the sub-agent; `None` if the user did.
+    /// Call of the parent that asked for the sub-agent; `None` if the user asked for it.
     pub(super) call: Option<CallId>,
-    /// Access that the user approved beyond the parent's, as far as it has not been withdrawn.
+    /// Access that the user approved beyond the parent's, without access that was withdrawn since.
     pub(super) grant: Grant,
     pub(super) began: Instant,
 }
 
-/// A sub-agent whose worker has ended, with no agent below it. Its parent can be informed.
+/// A sub-agent whose worker has ended and that has no sub-agent below it. Its parent can be informed.
 pub(super) struct FinishedAgent(Closed);
 
 pub(super) struct Closed {
@@ -135,7 +135,7 @@ impl AgentTree {
         self.living.keys().any(|living| living.is_below(agent))
     }
 
-    /// Gives a sub-agent its id. `call` is the parent's call that asked for it; `None` if the user did.
+    /// Gives a sub-agent its id. `call` is the parent's call that asked for it; `None` if the user asked.
     pub(super) fn number(
         &mut self,
         parent: AgentId,
@@ -199,14 +199,14 @@ impl AgentTree {
         self.living.get(id)
     }
 
-    /// Returns the living sub-agent that this call started; drops it if it still waits for a slot.
+    /// Returns the living sub-agent that this call started. Removes the sub-agent of the call if it waits for a slot.
     pub(super) fn end(&mut self, parent: &AgentId, call: CallId) -> Option<AgentId> {
         let is_of_call = |child: &Child| child.parent == *parent && child.call == Some(call);
         self.waiting.retain(|waiting| !is_of_call(waiting.child()));
         self.living.iter().find(|(_, child)| is_of_call(child)).map(|(id, _)| id.clone())
     }
 
-    /// Begins to end a sub-agent, and drops those below it that wait. Returns the calls of the living ones below.
+    /// Begins to end a sub-agent, and removes waiting ones below it. Returns the calls that started the living ones.
     pub(super) fn close(&mut self, run: AgentRun) -> Vec<CallId> {
         self.waiting.retain(|waiting| waiting.child().parent != *run.id());
         let below = self.living.values().filter(|child| child.parent == *run.id());
@@ -228,7 +228,7 @@ impl AgentTree {
         self.closed.iter().map(|closed| closed.run.id())
     }
 
-    /// Returns a sub-agent that has ended with all below it, unless `is_open`: its changed files are unknown.
+    /// Returns a sub-agent that has ended with all below it. `is_open` is true for one whose changed files are unknown.
     pub(super) fn next_finished(
         &mut self,
         mut is_open: impl FnMut(&AgentId) -> bool,
@@ -239,7 +239,8 @@ impl AgentTree {
         Some(FinishedAgent(self.closed.swap_remove(at)))
     }
 
-    /// Returns the number of free slots at a sub-agent's level. Levels have their own slots, as parents keep theirs.
+    /// Returns the number of free slots at this sub-agent's level. A waiting parent keeps its slot, so levels have
+    /// their own.
     fn free_places(&self, id: &AgentId) -> usize {
         let at_work =
             self.living.iter().filter(|(living, child)| living.level() == id.level() && child.call.is_some());

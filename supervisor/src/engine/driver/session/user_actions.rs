@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::actions::is_last;
 
-/// Interval of the session's own attempts to write to a full disk.
+/// Interval at which a paused session tries to write to the full disk.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Actions of the user in their order, until the session's time limit.
+/// Actions of the user in the order of their arrival, and the session's time limit.
 pub(super) struct UserActions {
     /// Channel of new actions; `None` once the front end is gone or the session has closed the channel.
     arriving: Option<mpsc::Receiver<UserAction>>,
@@ -32,14 +32,14 @@ pub(super) enum UserInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AcceptedActions {
     All,
-    /// Only actions that end the session. Others are delayed.
+    /// Only actions that end the session. All other actions are delayed.
     Ends,
     None,
 }
 
-/// Reason why the wait of a paused session is over.
+/// Reason why a paused session stops waiting.
 pub(super) enum Woken {
-    /// The session tries to write again by itself.
+    /// It is time for the next attempt to write.
     Itself,
     /// The user asked the session to try again.
     Asked,
@@ -51,7 +51,7 @@ impl UserActions {
         Self { arriving: Some(arriving), delayed: VecDeque::new(), deadline }
     }
 
-    /// Returns the next input. The loss of the front end and the end of the time are each returned once. Cancel safe.
+    /// Returns the next input. Reports the loss of the front end and the end of the time once each. Cancel safe.
     pub(super) async fn next(&mut self, accepted: AcceptedActions) -> UserInput {
         tokio::select! {
             biased;
