@@ -1,4 +1,4 @@
-//! Snapshots of the project in a running session, and the changed files found by comparing them.
+//! Snapshots of the project in a running session, and the changed files that their comparison shows.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use super::rewinder::{Rewinder, may_write};
 use super::sources::Writers;
 use crate::journal::checkpoints::{At, nanoseconds};
 
-/// Maximum duration of a snapshot between calls. After a slower one, snapshots are taken only before and after a turn.
+/// Maximum duration of a snapshot between calls. After a longer one, snapshots are taken only before and after turns.
 const QUICK: Duration = Duration::from_millis(500);
 
 type SnapshotTask = JoinHandle<Result<Vec<String>, ObserverError>>;
@@ -26,10 +26,10 @@ pub(super) struct Snapshots {
     /// True if the first agent may write in the project without asking.
     may_write: bool,
     in_turn: bool,
-    /// Agents that execute a plan background the first agent.
+    /// Agents that execute a plan in addition to the first agent.
     executors: BTreeSet<AgentId>,
     stretch: Stretch,
-    /// Snapshot before a write. The write waits for it.
+    /// Snapshot before a write. The writing call waits for this snapshot.
     before_write: Option<SnapshotTask>,
     /// Snapshots at the end of a turn or between calls, for which no call waits.
     background: VecDeque<(SnapshotTask, Background)>,
@@ -44,11 +44,11 @@ enum Background {
 }
 
 struct Between {
-    /// True if a front end shows changes during a turn, and snapshots have been fast enough.
+    /// True if a front end shows changes during a turn, and no snapshot between calls was slow.
     wanted: bool,
     /// Start of the present snapshot; `None` if none is being taken.
     began: Option<Instant>,
-    /// True if a call ended since `began`.
+    /// True if a call ended after `began`.
     again: bool,
 }
 
@@ -61,7 +61,7 @@ struct Stretch {
 }
 
 impl Snapshots {
-    /// Takes no snapshot yet. If `is_watched`, snapshots are taken between the calls of a turn as well.
+    /// Creates the state without a snapshot. If `is_watched`, snapshots are taken between the calls of a turn as well.
     pub(super) fn new(rewinder: Rewinder, is_watched: bool) -> Self {
         Self {
             writers: Writers::new(rewinder.project().clone()),
@@ -81,7 +81,7 @@ impl Snapshots {
         &self.rewinder
     }
 
-    /// Handles a logged event. A snapshot begins while the model or the user is still busy, so that it delays nothing.
+    /// Handles a logged event. A snapshot begins while the model or the user is busy, so that nothing waits for it.
     pub(super) fn note(&mut self, event: &SessionEvent) {
         match &event.kind {
             EventKind::ToolCallFinished { call, diffs, .. } => {
@@ -162,7 +162,7 @@ impl Snapshots {
         }
     }
 
-    /// Records the start of a call that may write below `roots`, or only to the files `only`.
+    /// Records the start of a call that may write below `roots`; if `only` is given, only to these files.
     pub(super) fn call_begins(&mut self, call: AgentCall, roots: Vec<WirePath>, only: Option<Vec<WirePath>>) {
         self.writers.began(call, roots, only, now_ns());
     }
@@ -192,8 +192,8 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot if there was none since the user's last message. True while it is being taken; no call may
-    /// write then. Otherwise changes by a plan after a turn would count as made by somebody else.
+    /// Takes a snapshot if there was none since the user's last message. True while the snapshot is being taken; no
+    /// call may write then. Without it, changes by a plan after a turn would count as made by somebody else.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.stretch.written = true;
         if !self.stretch.is_taken || !self.due.is_empty() {
@@ -202,7 +202,7 @@ impl Snapshots {
         self.before_write.is_some()
     }
 
-    /// Waits for the end of a snapshot. Returns the gaps of the snapshot, one sentence each. Cancel safe.
+    /// Waits for the end of a snapshot. Returns sentences about files that the snapshot lacks. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Vec<String>, ObserverError> {
         let background = self.background.front_mut();
         let (taken, background) = tokio::select! {
@@ -222,7 +222,7 @@ impl Snapshots {
         Ok(taken.unwrap_or_default())
     }
 
-    /// Waits for the open snapshots, and returns the changed files. Aborts the one before a write that did not happen.
+    /// Waits for the open snapshots, and returns the changed files. Aborts a snapshot before a write if none happened.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;
         let open = self.before_write.take().filter(|task| {

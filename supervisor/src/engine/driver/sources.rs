@@ -1,7 +1,7 @@
-//! Attributes changes between two snapshots to the calls that ran meanwhile and may write there, or to somebody else.
+//! Attributes changes between two snapshots to calls that ran between them and may write there, or to somebody else.
 //!
-//! Of several calls, the one counts that ran at the file's last change (`st_ctime`, which programs cannot set). A file
-//! tool makes only the changes in its diffs: other changes of that file are attributed to others.
+//! Of several such calls, the one counts that ran at the file's last change (`st_ctime`, which programs cannot set). A
+//! file tool makes only the changes in its diffs: other changes of that file are attributed to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::journal::checkpoints::{CheckpointChanges, counts};
 /// Maximum lag of a file's timestamp behind the clock, in nanoseconds: a kernel tick at 100 Hz, and a margin.
 const TICK_NS: i64 = 12_000_000;
 
-/// Maximum distance, in nanoseconds, of a timestamp from the time between two snapshots. Others are ignored.
+/// Maximum time in nanoseconds by which a timestamp may be outside the time between two snapshots. Others are ignored.
 const CLOCK_NS: i64 = 2_000_000_000;
 
 /// Calls that may have made changes since the last snapshot.
@@ -25,7 +25,7 @@ pub(super) struct Writers {
     calls: Vec<WritingCall>,
     /// Start of the last snapshot, in nanoseconds since the epoch; `None` before the first one of this process.
     last_ns: Option<i64>,
-    /// Ignored paths as last reported.
+    /// Ignored paths, as in the last report of changes.
     ignored: Ignored,
 }
 
@@ -57,7 +57,7 @@ impl Writers {
         Self { project, calls: Vec::new(), last_ns: None, ignored }
     }
 
-    /// Records the start of a call that may write below `roots`, or only to the files `only`.
+    /// Records the start of a call that may write below `roots`; if `only` is given, only to these files.
     pub(super) fn began(
         &mut self,
         call: AgentCall,
@@ -95,8 +95,8 @@ impl Writers {
         diffs.filter_map(|diff| self.relative(&diff.path)).collect()
     }
 
-    /// Returns the changes of a snapshot with the calls that may have made them; `None` if there is nothing to report.
-    pub(super) fn tell(&mut self, seen: CheckpointChanges, ignored: Ignored) -> Option<FilesChanged> {
+    /// Returns the changes that a snapshot found, with the calls that may have made them; `None` if nothing is new.
+    pub(super) fn tell(&mut self, seen: LookChanges, ignored: Ignored) -> Option<FilesChanged> {
         let mut files: Vec<_> = seen
             .changes
             .iter()
@@ -113,7 +113,7 @@ impl Writers {
         is_news.then_some(FilesChanged { files, more: seen.more, cut_off, ignored })
     }
 
-    /// Returns a change without the parts that file tools reported, with possible calls; `None` if nothing is left.
+    /// Returns a change without the parts that file tools reported, and the possible causes; `None` if nothing is left.
     fn attributed(
         &self,
         mut change: SeenChange,
@@ -230,7 +230,7 @@ fn began(calls: &[WritingCall]) -> BTreeMap<AgentCall, i64> {
     began
 }
 
-/// Returns the text before a change, with the reported changes applied; `None` if they do not apply to it.
+/// Returns the old text of a change with the reported changes applied; `None` if these do not fit the text.
 fn after(change: &FileDiff, told: &[&FileDiff]) -> Option<String> {
     let first = change.first_line.unwrap_or(1);
     let mut text = change.old_text.clone().unwrap_or_default();

@@ -18,7 +18,7 @@ use super::SessionError;
 /// Git's own configuration.
 const GIT_CONFIG: &str = ".git/config";
 
-/// Maximum number of changed paths that the model gets. The log has all of them.
+/// Maximum number of changed paths that the model gets. The log has all changed paths.
 const MOST_TOLD: usize = 12;
 
 /// Channels to the tripwire's thread, and the calls that may change watched files.
@@ -28,7 +28,7 @@ pub struct TripwireWatch {
     stage: GuardStage,
     /// True if a call that may write ran since the last check of all files.
     has_run: bool,
-    /// Calls that may write. A call stays here until the check after it.
+    /// Calls that may write. A call stays here until it was checked.
     writing: BTreeSet<AgentCall>,
     /// Calls that may have made the changes that the next check finds.
     ran: BTreeSet<AgentCall>,
@@ -41,7 +41,7 @@ enum GuardStage {
     Setting,
     /// No call runs, so that changes of watched files count as the user's.
     Resting,
-    /// Changes since the last call are being recorded, which count as the user's. The next call may not write yet.
+    /// Changes since the last call are being recorded as the user's. The next call may not write yet.
     Beginning,
     AtWork,
 }
@@ -64,9 +64,9 @@ enum Answer {
     CheckedEverything(Report),
 }
 
-/// Answer of the tripwire.
+/// Answer of the tripwire's thread to the session.
 pub(super) enum Watched {
-    /// The tripwire is set, or a call may begin, so that waiting calls can be tried again.
+    /// The tripwire is set, or a call that may write can begin: waiting calls are tried again.
     Ready(Report),
     TurnEnded(Report),
     Checked(TripwireCheck),
@@ -94,7 +94,7 @@ impl TripwireWatch {
         matches!(self.stage, GuardStage::Setting)
     }
 
-    /// True if a call that may write can begin. Otherwise [`Watched::Ready`] follows once it can.
+    /// True if a call that may write can begin. If false, [`Watched::Ready`] follows once it can begin.
     pub(super) fn may_begin(&mut self) -> bool {
         match self.stage {
             GuardStage::AtWork => return true,
@@ -107,7 +107,7 @@ impl TripwireWatch {
         false
     }
 
-    /// Lets later changes count as the user's, unless a call that may write is open.
+    /// Lets changes from now on count as the user's, unless a call that may write is open.
     pub(super) fn rest(&mut self) {
         if self.stage == GuardStage::AtWork && self.writing.is_empty() {
             self.stage = GuardStage::Resting;
@@ -130,7 +130,7 @@ impl TripwireWatch {
         self.ran.insert(call);
     }
 
-    /// Orders a check of the watched files after a call. True if that call may have written, so that a check follows.
+    /// Orders a check of the watched files after a call. True if a check follows, because the call may have written.
     pub(super) fn check_after(&mut self, call: AgentCall) -> bool {
         let may_have_written = self.writing.contains(&call);
         if may_have_written {

@@ -14,7 +14,7 @@ pub(super) struct WriteTurns {
     holders: BTreeMap<AgentId, WriteTurn>,
     /// Agents that wait for a turn, with their roots, in the order of their requests.
     waiting: VecDeque<(AgentId, Vec<WirePath>)>,
-    /// True if a waiting agent may get a turn now.
+    /// True if a waiting agent may be able to get a turn now.
     freed: bool,
 }
 
@@ -25,7 +25,7 @@ struct WriteTurn {
 }
 
 impl WriteTurns {
-    /// Takes a turn for these roots, or queues the request and returns the agents that hold the turn.
+    /// Takes a turn for these roots. If other agents hold the turn, queues the request and returns these agents.
     pub(super) fn take(&mut self, agent: &AgentId, roots: Vec<WirePath>) -> Result<(), Vec<AgentId>> {
         let holders = self.blocking(agent, &roots);
         if holders.is_empty() && !self.is_behind_others(agent, &roots) {
@@ -40,7 +40,7 @@ impl WriteTurns {
         Err(holders)
     }
 
-    /// Returns the agents whose turns overlap with these roots, without those that lend their turn.
+    /// Returns the agents whose turns overlap with these roots, without those that lend `agent` their turn.
     fn blocking(&self, agent: &AgentId, roots: &[WirePath]) -> Vec<AgentId> {
         let blocks = |(holder, turn): &(&AgentId, &WriteTurn)| {
             *holder != agent
@@ -50,8 +50,8 @@ impl WriteTurns {
         self.holders.iter().filter(blocks).map(|(holder, _)| holder.clone()).collect()
     }
 
-    /// True if another agent requested overlapping roots earlier. Exempt are sub-agents of the turn's holder for which
-    /// the other agent waits, since its turn cannot end before theirs.
+    /// True if another agent requested overlapping roots earlier. Such a request does not count if that agent waits for
+    /// the turn of `agent` or of an agent above it, because that turn cannot end first.
     fn is_behind_others(&self, agent: &AgentId, roots: &[WirePath]) -> bool {
         let earlier = self.waiting.iter().take_while(|(waiting, _)| waiting != agent);
         let mut rivals = earlier.filter(|(_, wanted)| overlap(wanted, roots));
@@ -73,7 +73,7 @@ impl WriteTurns {
         self.freed |= ended && !self.waiting.is_empty();
     }
 
-    /// Returns an agent's turn, once the calls of the agent's reply are closed or the agent is gone.
+    /// Ends an agent's turn and its request, once the calls of the agent's reply are closed or the agent is gone.
     pub(super) fn give_back(&mut self, agent: &AgentId) {
         let waited = self.waiting.len();
         self.waiting.retain(|(waiting, _)| waiting != agent);
@@ -81,7 +81,7 @@ impl WriteTurns {
         self.freed |= had && !self.waiting.is_empty();
     }
 
-    /// Returns true once if a waiting agent may have got a turn.
+    /// True if a waiting agent may be able to get a turn now. Only the first call after a change returns true.
     pub(super) fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }
@@ -162,13 +162,13 @@ mod tests {
         id: AgentId,
         roots: Vec<WirePath>,
         children: Vec<usize>,
-        /// Number of replies left. In each the agent writes, waits for new children, and returns its turn.
+        /// Number of replies left. In each, the agent writes, waits for new children, and gives up its turn.
         left: usize,
         begun: bool,
         holds: bool,
     }
 
-    /// Returns a random tree. No agent may write where its parent may not: agents could wait for each other.
+    /// Returns a random tree. No agent may write where its parent may not: otherwise agents could wait for each other.
     fn tree(dice: &mut Dice) -> Vec<Actor> {
         let paths = ["/p", "/p/a", "/p/b", "/p/a/c", "/p/a/c/d"].map(WirePath::from);
         let mut actors: Vec<Actor> = Vec::new();

@@ -1,6 +1,6 @@
 //! Files that sub-agents change, also by commands. A snapshot is taken when another agent begins to write to the same
-//! paths, and when a writer has ended. As agents with overlapping write roots write in turns, differences below a
-//! writer's roots are its own, or were made outside the session.
+//! paths, and when a writer has ended. Agents with overlapping write roots take turns. So differences below a writer's
+//! roots are that agent's changes, or were made outside the session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -49,7 +49,7 @@ enum AfterSnapshot {
 
 struct FilesSeen {
     now: Base,
-    /// Paths that differ from the last snapshot; `None` if there was none.
+    /// Paths that differ from the last snapshot; `None` if there was no earlier snapshot.
     changed: Option<Vec<WirePath>>,
 }
 
@@ -58,7 +58,7 @@ impl WrittenFiles {
         Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), open: None }
     }
 
-    /// Records that an agent with a write turn will write. True if it has to wait for a snapshot.
+    /// Records that an agent with a write turn will write. True if the agent has to wait for a snapshot.
     pub(super) fn before_a_write(&mut self, agent: &AgentId, roots: &[WirePath]) -> bool {
         if self.open.is_some() {
             return true;

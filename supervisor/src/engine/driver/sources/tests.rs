@@ -9,7 +9,7 @@ fn call(number: u64) -> AgentCall {
     AgentCall { agent: AgentId::root(), call: CallId(number) }
 }
 
-/// Calls of the first agent: a command, or a file tool that reported a change of `/p/f`.
+/// Calls of the first agent: commands, and file tools that report a change of `/p/f`.
 struct Play(Writers);
 
 impl Play {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::machine::SessionWorker;
 
-/// Present worker of an agent, with what is needed to start a process in the same confinement.
+/// Present worker of an agent, with all data for starting a process in the same confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
     pub session: ConversationId,
@@ -20,7 +20,7 @@ pub struct Live {
     pub generation: Generation,
     pub pid: u32,
     pub tier: Tier,
-    /// Mode that decides about calls beyond the access.
+    /// Approval mode, which decides about calls that need more access.
     pub mode: ApprovalMode,
     /// True if no flag of the user widens the worker's access.
     pub is_fixed: bool,

@@ -27,10 +27,11 @@ pub struct SessionWorker {
     generation: Generation,
     state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
-    /// Confinement of the next worker, which starts as soon as the present one is gone; an error if there will be none.
+    /// Confinement of the next worker, which starts once the present worker is gone; an error if none may start.
     replacement: Option<Result<WatchedConfinement, StartError>>,
     renewal: Renewal,
-    /// True while a worker below this agent is being ended because of withdrawn access.
+    /// True while a sub-agent's worker with withdrawn access is being ended. The replacement of this worker waits for
+    /// it.
     waits_for_subtree: bool,
     not_enforced: Vec<String>,
     /// Reason why the latest worker does not run on the full tier, although the best tier was requested.
@@ -49,14 +50,14 @@ enum Renewal {
 enum WorkerState {
     /// No worker runs. The next call starts one.
     None,
-    /// No worker runs, for this reason. Only a replacement starts one.
+    /// No worker runs, for the reason in the field. Only a replacement starts one.
     Closed(String),
     Starting {
         starting: BoxFuture<'static, StartOutcome>,
         cancel: Option<oneshot::Sender<()>>,
         replaces: bool,
     },
-    /// A worker serves calls. If its start was not reported (`announced` is false), it is being ended.
+    /// A worker serves calls. If `announced` is false, its start was not reported and it is being ended.
     Serving { worker: StartedWorker, announced: bool, patience: Box<Patience> },
 }
 
@@ -105,7 +106,7 @@ impl SessionWorker {
         matches!(&self.replacement, Some(Ok(next)) if rights(next) != rights(&self.confinement))
     }
 
-    /// Returns the next generation's confinement, which is not the present one while a worker is being replaced.
+    /// Returns the next generation's confinement. While a worker is being replaced, the present worker has another one.
     pub fn confinement(&self) -> &Confinement {
         self.watched().get()
     }
@@ -139,7 +140,7 @@ impl SessionWorker {
         self.replacement.is_some()
     }
 
-    /// True if a replacement has to wait: for workers below the agent or, if `others_end`, for other processes.
+    /// True if a replacement waits for the end of sub-agents' workers or, if `others_end`, of other processes.
     pub(in crate::engine::driver) fn is_held_back(&self, others_end: bool) -> bool {
         self.is_being_replaced() && (others_end || self.waits_for_subtree)
     }
@@ -156,18 +157,18 @@ impl SessionWorker {
         self.no_full_tier.as_deref()
     }
 
-    /// Returns the boundary, which also starts workers beside this one.
+    /// Returns the boundary, which can start further workers for the agent.
     pub fn boundary(&self) -> Arc<dyn Boundary> {
         Arc::clone(&self.boundary)
     }
 
-    /// Returns a generation for a worker beside this one. It is unique within the agent.
+    /// Returns a generation for a further worker. The generation is unique within the agent.
     pub fn reserve_generation(&mut self) -> Generation {
         self.generation = self.generation.next();
         self.generation
     }
 
-    /// Sends a call, now or once there is a worker that is not being replaced.
+    /// Sends a call at once or, if no worker can take it now, once there is one.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &mut self.state {
             WorkerState::Serving { worker, patience, .. }
@@ -197,8 +198,8 @@ impl SessionWorker {
         }
     }
 
-    /// Replaces the worker by one with the same access once its open calls are over. The new worker's caches get what
-    /// was added to the caches of levels with more access.
+    /// Replaces the worker by one with the same access once its open calls are over. The new worker's caches include
+    /// what was added to the caches of levels with more access.
     pub fn renew(&mut self) {
         let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
         if lives && self.replacement.is_none() {
@@ -206,7 +207,7 @@ impl SessionWorker {
         }
     }
 
-    /// Sets whether the user is asked about other hosts. After a change, a worker with a list of hosts is renewed.
+    /// Sets whether the user is asked about unlisted hosts. After a change, a worker with a list of hosts is renewed.
     pub(in crate::engine::driver) fn ask_hosts(&mut self, asks: bool) {
         if std::mem::replace(&mut self.asks_hosts, asks) != asks
             && self.confinement.get().rights.net.hosts().is_some()
@@ -225,7 +226,7 @@ impl SessionWorker {
         }
     }
 
-    /// Starts the next generation, unless one is alive or the worker is closed.
+    /// Starts the next generation, unless a worker is alive or none may be started.
     pub fn start(&mut self) {
         if matches!(self.state, WorkerState::None) && self.replacement.is_none() {
             self.start_as(false);
@@ -366,7 +367,7 @@ impl SessionWorker {
         announced.then_some(WorkerUpdate::Event { generation, event })
     }
 
-    /// Closes the worker after an error, so that waiting calls fail and never run in an outdated confinement.
+    /// Closes the worker after an error. Waiting calls then fail, and never run in an outdated confinement.
     fn close(&mut self, error: StartError) -> WorkerUpdate {
         self.state = WorkerState::Closed(format!("no worker could be started: {error}"));
         WorkerUpdate::NotStarted(error, self.take_waiting())
@@ -376,13 +377,13 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
-    /// Begins to end the worker and everything below it, also during its start. No worker replaces it.
+    /// Begins to end the worker and everything below it, even if the worker is still starting. No worker replaces it.
     pub fn abandon(&mut self) {
         self.waiting.clear();
         self.replace(Err(StartError::Cancelled));
     }
 
-    /// Ends the worker and everything below it, and waits for that. Returns its last events, if its start was reported.
+    /// Ends the worker and all below it, and waits for the end. Returns its last events; none if no start was reported.
     pub async fn end(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.abandon();
         let mut last = Vec::new();

@@ -1,7 +1,7 @@
 //! Time limit of a worker for its open calls. A worker that exceeds it counts as hung or compromised and is ended.
 //!
-//! Calls may wait in the worker for earlier calls. So one of the open calls has to end within the longest of their
-//! limits, counted from the last end of a call.
+//! Calls may wait in the worker for earlier calls. So the limit is the longest of the open calls' own limits, counted
+//! from the last end of a call: within it, one of the open calls has to end.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use ipc::rights::Limits;
 use ipc::tool::ToolCall;
 use tokio::time::{Instant, sleep_until};
 
-/// Time limit for a call of a file tool. A command, which its worker ends at its own time limit, gets this in addition.
+/// Time limit for a call of a file tool. A command gets this in addition to its own limit, which the worker enforces.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Open calls of a worker, and their time limits.
