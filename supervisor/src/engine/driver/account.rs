@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::{Turns, millis};
 
-/// Maximum number of characters of a sub-agent's last message that its parent reads. The log has the full text.
+/// Maximum number of characters of a sub-agent's last message for the parent's model. The log has the whole message.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
 pub(super) struct RunAccount {
     turns: Turns,
-    /// Start of the present turn. Read only for an agent that may have several turns.
+    /// Start of the present turn; used only for an agent that may have several turns.
     turn_began: Option<Instant>,
     /// Totals of the earlier turns.
     totals: Totals,
@@ -41,7 +41,7 @@ impl RunAccount {
         self.turn_began = Some(Instant::now());
     }
 
-    /// Records the end of a turn. Returns the event to log if the user may start another turn.
+    /// Records the end of a turn. Returns the event to log; `None` if no further turn can follow.
     pub(super) fn end_turn(&mut self, end: RunEnd, is_closed: bool) -> Option<TurnFinished> {
         if self.has_one_turn() || is_closed {
             self.end = Some(end);

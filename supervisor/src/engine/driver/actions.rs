@@ -44,7 +44,7 @@ pub(super) const fn is_last(action: &UserAction) -> bool {
     matches!(&action.kind, UserActionKind::Agent(action) if ends_session(action))
 }
 
-/// True if the action withdraws access in the mode `now`. It is then withdrawn from every agent of the session.
+/// True if the action, in the mode `now`, withdraws access. Access is withdrawn from every agent of the session.
 pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool {
     match action {
         AgentAction::SetRights { change } => match change {

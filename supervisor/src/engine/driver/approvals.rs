@@ -22,11 +22,11 @@ const MAX_CAUSE: usize = 300;
 
 #[derive(Default)]
 pub(super) struct Approvals {
-    /// Requests whose event is not synced to the disk yet. The front end is asked afterwards.
+    /// Requests whose event is not synced to the disk yet. The front end gets a request after the sync of its event.
     unwritten: BTreeMap<ApprovalId, Box<ServerRequest>>,
-    /// Requests that the front end was asked, each with the sender that settles it.
+    /// Requests that the front end got, each with the sender for its outcome.
     pending: BTreeMap<ApprovalId, oneshot::Sender<Input>>,
-    /// Tasks that wait for answers. A withdrawn one ends with `None`.
+    /// Tasks that wait for answers. The task of a withdrawn request ends with `None`.
     waiting: JoinSet<(ApprovalId, Option<Input>)>,
     host_answers: HashMap<HostQuestionId, HostAnswers>,
 }
@@ -38,7 +38,7 @@ impl Approvals {
         self.waiting.spawn(wait(id, time, settled, ui));
     }
 
-    /// Delivers an answer; `for_us` is true if it names this session. The error says why the answer is ignored.
+    /// Delivers an answer; `for_us` is true if the answer names this session. The error says why the answer is ignored.
     pub(super) fn answer(
         &mut self,
         id: ApprovalId,
@@ -61,7 +61,7 @@ impl Approvals {
         self.unwritten.remove(&id).is_none()
     }
 
-    /// Returns the outcome of the next request, as an input for the core. Pends while none is open. Cancel safe.
+    /// Returns the outcome of the next request as an input for the core. Pends while no request is open. Cancel safe.
     pub(super) async fn next(&mut self) -> Input {
         loop {
             let Some(over) = self.waiting.join_next().await else { return std::future::pending().await };
@@ -99,7 +99,7 @@ async fn wait(
     (id, input)
 }
 
-/// Converts an answer to an input for the core, which judges it. Data that is no answer becomes a denial.
+/// Converts an answer to an input for the core, which judges the answer. Invalid data becomes a denial.
 fn input(id: ApprovalId, answer: ApprovalAnswer) -> Input {
     match answer.into_op(id) {
         Ok(op) => Input::Op(op),
@@ -119,7 +119,7 @@ fn decision(answer: &ApprovalAnswer) -> &'static str {
     answer.decision().map_or("no decision", ReviewDecision::as_str)
 }
 
-/// Returns the notice to log about an action that arrives after the session's end; `None` if none is needed.
+/// Returns the notice to log about an action that arrives after the session's end; `None` if the action needs none.
 pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
     Some(match kind.unread()? {
         Unread::Answer(id, answer) => {
@@ -136,7 +136,7 @@ fn bounded(cause: &str) -> String {
     cause.chars().take(MAX_CAUSE).collect()
 }
 
-/// Returns a denial if there is an error: a request that cannot be serialised can be neither logged nor shown.
+/// Returns a denial if `error` is not `None`: a request that cannot be serialised can be neither logged nor shown.
 fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input> {
     let cause = format!("the request cannot be serialised: {}", error?);
     Some(lapsed(id, DecidedBy::BadAnswer, cause))
@@ -176,7 +176,7 @@ impl Approvals {
         }
     }
 
-    /// Converts a host question of a worker's gateway to an input for the core, which answers it once.
+    /// Converts a host question of a worker's gateway to an input for the core. The core answers each question once.
     pub(super) fn ask_host(
         &mut self,
         generation: Generation,

@@ -48,7 +48,7 @@ pub struct WorkerOrder {
     pub agent: AgentId,
     pub generation: Generation,
     pub confinement: Confinement,
-    /// True if the worker's caches get copies from the caches of levels with more access.
+    /// True if caches of levels with more access are copied to the worker's caches.
     pub reads_down: bool,
     pub guests: GuestLog,
 }
@@ -58,7 +58,7 @@ pub struct StartedWorker {
     pub generation: Generation,
     pub pid: u32,
     pub ruleset: RulesetReport,
-    /// Time from spawning to readiness.
+    /// Time from the start of the process until the worker was ready.
     pub startup: Duration,
     pub control: Box<dyn WorkerControl>,
     /// Messages of the worker. [`WorkerEvent::Ended`] is the last one.
@@ -72,7 +72,7 @@ pub trait WorkerControl: Send + Sync {
     /// Asks the worker to cancel a call. The outcome of the call still arrives.
     fn cancel(&self, call: CallId);
 
-    /// Sends an approved effect, after which the worker accepts nothing. After an error, nothing was sent.
+    /// Sends an approved effect. The worker accepts nothing after it. After an error, nothing was sent.
     fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError>;
 
     fn drain(&self);
@@ -145,7 +145,7 @@ async fn cancellation(cancelled: oneshot::Receiver<()>) {
     }
 }
 
-/// Copies the caches of levels with more access to those of this level. Programs can fetch again what is missing.
+/// Copies the caches of levels with more access to those of this level. Errors are only logged: caches are dispensable.
 pub(crate) async fn read_down(places: LevelPlaces, confinement: &Confinement) {
     let Confinement { temp, environment, .. } = confinement;
     let Some(caches) = environment.caches.clone() else { return };

@@ -17,9 +17,9 @@ pub(super) struct SessionBudget {
     spent: Account,
     /// Number of replies of all agents' models since the start of the turn.
     replies: u32,
-    /// Spending of sub-agents that is in no top-level agent's account yet. Included in `spent`.
+    /// Spending of sub-agents that no top-level agent's account includes yet. Included in `spent`.
     below: Account,
-    /// Spending of sub-agents between turns, such as for a plan. Only the session's result includes it.
+    /// Spending of sub-agents between turns, such as planners. Only the session's result includes it.
     outside: Account,
     /// Estimates of open requests, one for each agent.
     reserved: BTreeMap<AgentId, Estimate>,
@@ -29,7 +29,7 @@ pub(super) struct SessionBudget {
 pub(super) enum Admission {
     Go,
     Wait,
-    /// A limit is exhausted: the reason, and a sentence about it.
+    /// A limit is exhausted. The fields are the reason for the end, and a sentence about it.
     Spent(EndReason, String),
 }
 
@@ -101,12 +101,12 @@ impl SessionBudget {
         self.reserved.remove(agent).is_some()
     }
 
-    /// Takes the spending of sub-agents since the start of the turn or the previous call.
+    /// Returns and resets the spending of sub-agents since the start of the turn or the previous call of this method.
     pub(super) fn take_below(&mut self) -> Account {
         std::mem::take(&mut self.below)
     }
 
-    /// Takes the spending of sub-agents that is in no agent's account.
+    /// Returns and resets the spending of sub-agents that no agent's account includes.
     pub(super) fn take_rest(&mut self) -> Account {
         let mut rest = std::mem::take(&mut self.outside);
         rest += self.take_below();

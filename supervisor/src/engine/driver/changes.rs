@@ -48,7 +48,7 @@ impl ChangeTracker {
         self.patch.is_some()
     }
 
-    /// Returns the beginning of the notice about a failure, which the cause follows.
+    /// Returns the beginning of a notice that no changes can be listed. The caller appends the cause.
     pub const fn failure(&self) -> &'static str {
         if self.writes_patch() { "no patch was written" } else { "cannot list the changed files" }
     }
@@ -68,12 +68,12 @@ impl ChangeTracker {
         Ok(())
     }
 
-    /// Takes the notes on parts of the project that the base snapshot lacks.
+    /// Returns and removes the notes on parts of the project that the base snapshot lacks.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Finishes without a comparison, since no call that may write has begun. A wanted patch is written empty.
+    /// Finishes without a comparison, because no call that may write has begun. If a patch is wanted, it is empty.
     pub fn finish_unchanged(self) -> Result<TakenChanges, ObserverError> {
         let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
         self.patch.map_or(Ok(()), |file| file.write(&ChangeSet::default()))?;

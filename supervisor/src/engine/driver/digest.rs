@@ -25,7 +25,7 @@ impl Digests {
     }
 }
 
-/// Name of the private temp directory in a digest. It is relative, so that no path in a worker's access can equal it.
+/// Relative path that stands for the private temp directory in a digest. No path in a worker's access can equal it.
 const TEMP: &str = "$TMPDIR";
 
 fn without_temps_name(confinement: &Confinement) -> Confinement {
@@ -49,7 +49,7 @@ pub(crate) fn ruleset_digest(confinement: &Confinement, report: &RulesetReport) 
     Digests::new(confinement, report).ruleset
 }
 
-/// Returns the SHA-256 of a value's encoding in hexadecimal; empty if it cannot be encoded (nor sent to a worker).
+/// Returns the SHA-256 of a value's encoding in hexadecimal; empty if the value cannot be encoded.
 fn digest(value: &impl Serialize) -> String {
     let bytes = ipc::codec::encode(value).unwrap_or_default();
     if bytes.is_empty() { String::new() } else { hexadecimal(&Sha256::digest(bytes)) }

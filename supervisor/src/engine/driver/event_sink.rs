@@ -8,7 +8,7 @@ use protocol::frontend::UiEventKind;
 use super::passing::Passing;
 use super::{SessionError, Shared};
 
-/// Maximum number of denials that the report on an agent lists. The log has all of them.
+/// Maximum number of denials that the report on a sub-agent lists. The log has all denials.
 const LISTED_DENIALS: usize = 8;
 
 pub(super) struct EventSink {
@@ -25,7 +25,7 @@ impl EventSink {
         Self { agent, passing: Passing::default(), denials: 0, denied: Vec::new(), has_plan: false }
     }
 
-    /// Begins to mask the session's secrets in text that is shown.
+    /// Begins to mask the session's secrets in text for front ends.
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.passing = Passing::new(&shared.log);
     }
@@ -70,7 +70,7 @@ impl EventSink {
         self.has_plan
     }
 
-    /// Returns the number of denials, and takes the first of them.
+    /// Returns the number of denials and the first denials, and removes the latter.
     pub(super) fn take_denials(&mut self) -> (u32, Vec<Denial>) {
         (self.denials, std::mem::take(&mut self.denied))
     }

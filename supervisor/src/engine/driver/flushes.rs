@@ -11,16 +11,16 @@ use crate::journal::session::{Flushed, LogError};
 #[derive(Default)]
 pub(super) struct Flushes {
     waiting: VecDeque<(Flushed, After)>,
-    /// Work that has to wait for another sync, because the disk was full.
+    /// Work whose sync failed because the disk was full. It waits for another sync.
     unflushed: Vec<After>,
 }
 
 pub(super) enum After {
     Ask(ApprovalId),
-    /// Serves an approved call that no worker serves.
+    /// Begins an approved call that no worker serves.
     Serve(CallId),
     Spawn(CallId),
-    /// Continues an approved effect.
+    /// Lets the task of an approved effect continue.
     GoOn(oneshot::Sender<()>),
 }
 
@@ -34,12 +34,12 @@ impl Flushes {
         self.unflushed.push(after);
     }
 
-    /// Takes the work that has to wait for another sync, in order.
+    /// Returns and removes, in order, the work whose sync failed.
     pub(super) fn take_back(&mut self) -> Vec<After> {
         std::mem::take(&mut self.unflushed)
     }
 
-    /// Returns the next work, with an error if the log could not be written. Pends while there is none. Cancel safe.
+    /// Returns the next work whose sync is over, with the sync's result. Pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> (Result<(), LogError>, After) {
         let Some((flushed, _)) = self.waiting.front_mut() else { return std::future::pending().await };
         let flushed = flushed.await.unwrap_or(Err(LogError::FlusherGone));

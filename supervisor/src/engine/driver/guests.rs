@@ -1,5 +1,5 @@
-//! Logs starts and ends of an agent's guests (gateways, MCP servers, page fetchers), with one end for each start. They
-//! are logged before other occurrences, so that a gateway ends before its worker, and a server before its agent.
+//! Logs starts and ends of an agent's guests (gateways, MCP servers, page fetchers), with one end for each start. These
+//! events are logged before all others, so that a gateway ends before its worker, and a server before its agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Guests {
         sink.record(shared, kind, ObservedBy::Supervisor)
     }
 
-    /// Logs an end for each guest that has none when the agent ends. The supervisor kills guests that do not end.
+    /// Logs an end for each guest that has none when the agent ends. The supervisor then kills such guests.
     pub(super) fn record_last(
         &mut self,
         shared: &mut Shared,

@@ -1,4 +1,4 @@
-//! Request of an agent to its model: waiting for a part of the session's budget, or being answered.
+//! An agent's request to its model. It waits for a part of the session's budget, or its reply is being received.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::budget::{Admission, SessionBudget};
 
 pub(super) struct ModelStream {
     provider: Arc<dyn ModelProvider>,
-    /// Request that waits for a part of the session's budget, with its estimated cost.
+    /// Request that waits for a part of the session's budget, with the request's estimated cost.
     unfunded: Option<(RequestId, ModelRequest, Estimate)>,
     open: Option<(RequestId, EventStream)>,
 }
@@ -21,12 +21,12 @@ impl ModelStream {
         Self { provider, unfunded: None, open: None }
     }
 
-    /// Keeps a request until [`Self::fund`] sends it.
+    /// Stores a request. [`Self::fund`] sends it.
     pub(super) fn ask(&mut self, request: RequestId, model: ModelRequest, estimate: Estimate) {
         self.unfunded = Some((request, model, estimate));
     }
 
-    /// Sends the waiting request if the budget allows it. Returns an input for the core if the budget is exhausted.
+    /// Sends the stored request if the budget allows it. Returns an input for the core if the budget is exhausted.
     pub(super) fn fund(&mut self, agent: &AgentId, budget: &mut SessionBudget) -> Option<Input> {
         let (request, model, estimate) = self.unfunded.take()?;
         match budget.admit(agent, estimate) {

@@ -16,7 +16,7 @@ use super::{SessionError, Shared, TripwireWatch};
 pub struct ModePlaces {
     watch: Option<Watch>,
     environments: Environments,
-    /// Paths in repositories that became writable since the session began. Workers may not write to these paths.
+    /// Paths in repositories that became writable after the session's start. Workers may not write to these paths.
     protected: Vec<WirePath>,
 }
 
@@ -29,7 +29,7 @@ impl WatchedConfinement {
         &self.0
     }
 
-    /// True if the caches are in the temp directory, as at the lowest level of access.
+    /// True if the caches are in the temp directory. This is so at the lowest level of access.
     pub(super) fn has_caches_in_temp(&self) -> bool {
         let Confinement { environment, temp, .. } = &self.0;
         environment.caches.as_ref().zip(temp.as_ref()).is_some_and(|(caches, temp)| caches.is_within(temp))
@@ -42,7 +42,7 @@ impl ModePlaces {
         Self { watch, environments, protected: Vec::new() }
     }
 
-    /// Returns the watched paths if this access can write to one of them.
+    /// Returns the watched paths; `None` if this access cannot write to any of them.
     pub(crate) fn watch_under(&self, rights: &Rights) -> Option<&Watch> {
         let meets = |root: &WirePath, place: &Path| {
             root.as_path().starts_with(place) || place.starts_with(root.as_path())
@@ -73,7 +73,7 @@ impl ModePlaces {
         self.environments.at_level(standing.clone(), Some(grant))
     }
 
-    /// Returns the session's watched paths, with the repositories that this agent's access added.
+    /// Returns the session's watched paths, including those in repositories that this agent's access added.
     pub(super) const fn watched(&self) -> Option<&Watch> {
         self.watch.as_ref()
     }
@@ -137,7 +137,7 @@ mod tests {
         path
     }
 
-    /// Tests the next generation of a worker, the first worker of a sub-agent, and a grant for one call.
+    /// Tests three cases: the next generation of a worker, the first worker of a sub-agent, and a grant for one call.
     #[test]
     fn every_repository_that_may_be_written_is_watched_and_protected() {
         let place = tempfile::tempdir().unwrap();

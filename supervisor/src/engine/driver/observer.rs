@@ -44,14 +44,14 @@ pub struct SnapshotTaker {
 #[derive(Debug)]
 pub struct Taken<T> {
     pub value: T,
-    /// Gaps of the snapshot, one sentence each.
+    /// Sentences about files that the snapshot lacks.
     pub notes: Vec<String>,
 }
 
 /// Snapshot that is kept for rewinds, with the changes since the previous one.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotResult {
-    /// Gaps of the snapshot, one sentence each.
+    /// Sentences about files that the snapshot lacks.
     pub(super) notes: Vec<String>,
     pub(super) seen: CheckpointChanges,
     pub(super) ignored: Ignored,
@@ -110,7 +110,7 @@ impl SnapshotTaker {
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
     }
 
-    /// Takes a snapshot, keeps contents of changed files, and reports what became of the `written` paths.
+    /// Takes a snapshot, keeps contents of changed files, and reports the state of the `written` paths.
     pub(super) async fn checkpoint(
         &self,
         mut checkpoints: Checkpoints,
@@ -145,7 +145,7 @@ impl SnapshotTaker {
         spawn_blocking(keep).await.map_err(io::Error::other)?
     }
 
-    /// Returns the effects that these calls would have now; `None` for a call without one.
+    /// Returns the effect that each call would have now; `None` for a call without an effect.
     pub async fn effects(&self, calls: Vec<ToolCall>) -> Result<Vec<Option<Effect>>, ObserverError> {
         let mut session = self.start().await?;
         let mut effects = Vec::with_capacity(calls.len());
@@ -189,7 +189,7 @@ impl ObserverSession {
         Ok((intake.finish()?, summary.notes))
     }
 
-    /// Returns the paths at which nothing exists. A path can exist that `manifest` lacks, because git ignores it.
+    /// Returns those paths at which nothing exists. A path that `manifest` lacks may exist, because git ignores it.
     async fn missing(
         &mut self,
         paths: &BTreeSet<ProjectPath>,

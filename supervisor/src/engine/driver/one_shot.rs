@@ -28,7 +28,7 @@ use super::own_calls::CallOrigin;
 use super::started::worker_started;
 use super::tripwire::{apart, events, remark};
 
-/// Time limit for a patch. A command, which its worker ends at its own time limit, gets this in addition.
+/// Time limit for a patch. A command gets this in addition to its own limit, which the worker enforces.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time limit for a worker to end once its effect is over.
@@ -68,7 +68,7 @@ pub trait Journal: Send {
         std::future::ready(())
     }
 
-    /// Takes text for the model, in addition to the outcome.
+    /// Takes text for the model, which gets it in addition to the outcome.
     fn remark(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
 
@@ -150,7 +150,7 @@ impl OneShot {
         self.granted.meet(&self.asked)
     }
 
-    /// Carries out the effect, and ends the worker with its descendants. A cancelled effect has an outcome too.
+    /// Carries out the effect, and then ends the worker with its descendants. A cancelled effect has an outcome too.
     pub async fn carry_out(
         self,
         boundary: &dyn Boundary,
@@ -227,7 +227,7 @@ fn meets(root: &Path, place: &Path) -> bool {
     root.starts_with(place) || place.starts_with(root)
 }
 
-/// Tripwire of a call that has begun, with the changes that were found when it was set.
+/// Tripwire of a call that has begun, with the changes that were found when the tripwire was set.
 struct SetTripwire {
     tripwire: Tripwire,
     report: Report,

@@ -33,12 +33,12 @@ struct Shot {
     began: Instant,
     /// Files of a patch with the approved contents; empty for a command.
     files: Vec<Approved>,
-    /// Sender that cancels the effect; `None` once it was cancelled.
+    /// Sender that cancels the effect; `None` after the cancellation.
     cancel: Option<oneshot::Sender<()>>,
 }
 
 pub(super) enum OneShotUpdate {
-    /// An event to log. The task waits until `logged` is sent.
+    /// An event to log. The task continues once `logged` is sent.
     Log {
         kind: EventKind,
         logged: oneshot::Sender<()>,
@@ -53,7 +53,7 @@ pub(super) enum OneShotUpdate {
         generation: Generation,
         question: HostQuestion,
     },
-    /// Text for the model.
+    /// Text for the model, in addition to the outcome.
     Remark {
         call: CallId,
         text: String,
@@ -64,7 +64,7 @@ pub(super) enum OneShotUpdate {
     Finished {
         call: CallId,
         outcome: Result<CallOutcome, String>,
-        /// True if the worker's caches may have new contents for other workers.
+        /// True if the worker may have added contents to its caches that other workers can use.
         brought: bool,
     },
 }
@@ -96,7 +96,7 @@ impl OneShots {
         });
     }
 
-    /// Forgets a finished effect. Returns its duration in milliseconds, and its files; `None` for an unknown call.
+    /// Forgets a finished effect. Returns its duration in milliseconds and its files; 0 and `None` for an unknown call.
     pub(super) fn finish(&mut self, call: CallId) -> (u64, Option<Vec<Approved>>) {
         let shot = self.running.remove(&call);
         let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
@@ -146,7 +146,7 @@ impl OneShots {
         }
     }
 
-    /// Returns an effect whose task ended without a report; `None` while other tasks run.
+    /// Returns a call whose task ended without reporting the effect's end; `None` while other tasks run.
     fn unattended(&self) -> Option<CallId> {
         self.running.keys().copied().next().filter(|_| self.tasks.is_empty())
     }

@@ -23,7 +23,7 @@ impl Passing {
         Self { text: new.clone(), thinking: new.clone(), new, outputs: HashMap::new() }
     }
 
-    /// Takes an event. Returns the events to show now. Logged events are masked already; approvals show exact bytes.
+    /// Takes an event. Returns the events to show now. Logged events are masked already; approval requests are exact.
     pub(super) fn take(&mut self, kind: UiEventKind) -> Vec<UiEventKind> {
         let shown = match kind {
             UiEventKind::TextDelta { text } => UiEventKind::TextDelta { text: self.text.push_str(&text) },

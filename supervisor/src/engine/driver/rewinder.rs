@@ -74,9 +74,9 @@ struct Prepared {
 pub struct RewoundFiles {
     pub files: Vec<ChangedFile>,
     pub left: Vec<LeftFile>,
-    /// Error because of which not all files were restored; `None` if all were.
+    /// Reason why not all files were restored; `None` if all files were.
     pub error: Option<String>,
-    /// Target of the rewind. Its scope (files, conversation or both) is settled.
+    /// Target of the rewind. Its scope (files, conversation or both) is explicit.
     pub target: RewindTarget,
 }
 
@@ -85,12 +85,12 @@ impl Rewinder {
         Self { observer, state, session, kept: Arc::default(), untold: Arc::default() }
     }
 
-    /// Takes a snapshot and keeps the contents of changed files. Returns the gaps of the snapshot, one sentence each.
+    /// Takes a snapshot and keeps the contents of changed files. Returns sentences about files that the snapshot lacks.
     pub async fn snapshot(&self, at: At) -> Result<Vec<String>, ObserverError> {
         self.snapshot_with(at, BTreeSet::new()).await
     }
 
-    /// Takes a snapshot that also reports what became of the `written` paths.
+    /// Takes a snapshot that also reports the state of the `written` paths.
     pub(super) async fn snapshot_with(
         &self,
         at: At,
@@ -99,7 +99,7 @@ impl Rewinder {
         Ok(self.snapshot_and_hold(at, written).await?.1)
     }
 
-    /// Takes the results of snapshots since the previous call.
+    /// Returns and removes the results of snapshots since the previous call.
     pub(super) fn take_untold(&self) -> Vec<SnapshotResult> {
         std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -108,7 +108,7 @@ impl Rewinder {
         &self.observer.confinement.project
     }
 
-    /// Records the end of a turn without a write. Returns gaps, of which there are none.
+    /// Records the end of a turn in which nothing was written. Takes no snapshot, and returns an empty list.
     pub(super) async fn rest(&self) -> Result<Vec<String>, ObserverError> {
         let mut kept = Arc::clone(&self.kept).lock_owned().await;
         if let Some(mut checkpoints) = kept.take() {
@@ -285,7 +285,7 @@ impl Rewinder {
     }
 }
 
-/// Returns the rewind with its scope settled, and the number of user messages that the conversation loses.
+/// Returns the target with an explicit scope, and the number of user messages that the conversation loses.
 fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarget, u32), RewindError> {
     let Some(to) = target.to else {
         let last = events.iter().rev().find_map(|event| match &event.kind {
@@ -307,7 +307,7 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     }
 }
 
-/// True if a one-shot worker or a call of a worker that may write ran after the target message.
+/// True if, after the target message, a one-shot worker ran or a worker that may write ran a call.
 fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
     let Some(to) = target.to else { return false };
     let mut writes: BTreeMap<&AgentId, bool> = BTreeMap::new();
@@ -362,7 +362,7 @@ fn preview_of(
     preview
 }
 
-/// Returns the digest of a preview and of the file states that it describes.
+/// Returns the digest of a preview and of the states of the files in it.
 fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
     let states: Vec<_> = restored.iter().map(|restore| (&restore.now, &restore.then)).collect();
     let text = serde_json::to_vec(&(preview, states)).unwrap_or_default();

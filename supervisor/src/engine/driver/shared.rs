@@ -27,14 +27,14 @@ pub trait PlanRecords: Send + Sync {
     fn note(&self, agent: &AgentId, kind: &EventKind);
 }
 
-/// Settings that keep approvals for later sessions in the project.
+/// Settings that store approvals for later sessions in the project.
 pub trait ApprovalKeeper: Send + Sync {
     /// Writes an approval to the user's settings. Returns a text for the user, also as the error.
     fn keep(&self, setting: &KeptSetting) -> Result<String, String>;
 }
 
 pub struct Shared {
-    /// Resource that is released before the log is, since it is the first field.
+    /// Resource that is released before the log, because it is the first field.
     _held: Option<Box<dyn Send>>,
     pub conversation: ConversationId,
     pub log: SessionLog,
@@ -46,16 +46,16 @@ pub struct Shared {
     plans: Option<Arc<dyn PlanRecords>>,
     keeper: Option<Box<dyn ApprovalKeeper>>,
     flusher: Flusher,
-    /// Logged prompts of agents, each with the id of its event.
+    /// Prompts of agents in the log, each with the id of its event.
     prompts: Vec<(EventId, PromptFixed)>,
     pub(super) budget: SessionBudget,
     /// True if the budget may now allow a request that waits.
     pub(super) budget_freed: bool,
     pub(super) turns: WriteTurns,
     pub(super) written: Option<WrittenFiles>,
-    /// Orders to start or end sub-agents, which the session has not carried out yet.
+    /// Orders to start or end sub-agents that the session has not carried out yet.
     pub(super) orders: VecDeque<TreeOrder>,
-    /// True if an agent's access changed, so that the access of sub-agents has to be limited anew.
+    /// True if an agent's access changed. The access of sub-agents then has to be limited anew.
     pub(super) rights_changed: bool,
     /// Number of sub-agents started in the user's present turn.
     pub(super) started_this_turn: u32,
@@ -96,13 +96,13 @@ impl Shared {
         Self { budget: SessionBudget::new(limits), ..self }
     }
 
-    /// Holds a resource until just before the log is released.
+    /// Keeps a resource, which is released just before the log.
     #[must_use]
     pub fn holding(self, held: Option<impl Send + 'static>) -> Self {
         Self { _held: held.map(|held| Box::new(held) as _), ..self }
     }
 
-    /// Reports all logged events to these records of plans.
+    /// Passes all logged events to these records of plans.
     #[must_use]
     pub fn telling(self, plans: Arc<dyn PlanRecords>) -> Self {
         Self { plans: Some(plans), ..self }
@@ -122,7 +122,7 @@ impl Shared {
         kept.unwrap_or_else(|why| format!("the approval is valid for this session only: {why}"))
     }
 
-    /// Makes files restorable by snapshots. If `is_watched`, changed files are also shown during a turn.
+    /// Takes snapshots by which files can be restored. If `is_watched`, changed files are also shown during a turn.
     #[must_use]
     pub fn rewound_by(self, rewinder: Option<Rewinder>, is_watched: bool) -> Self {
         Self { snapshots: rewinder.map(|rewinder| Snapshots::new(rewinder, is_watched)), ..self }
@@ -133,7 +133,7 @@ impl Shared {
         Self { written: Some(WrittenFiles::new(observer)), ..self }
     }
 
-    /// Resets the limits for a new turn, if the agent is at the top level.
+    /// Resets the limits for a new turn if `agent` is a top-level agent.
     pub(super) fn begin_turn(&mut self, agent: &AgentId) {
         if agent.is_top_level() {
             self.budget.begin_turn();
@@ -141,8 +141,8 @@ impl Shared {
         }
     }
 
-    /// Releases an agent's part of the budget and its write turn once its turn is over. A sub-agent keeps the write
-    /// turn until its worker is gone, since its commands may still write.
+    /// Releases an agent's part of the budget once its turn is over. A top-level agent also gives up its write turn; a
+    /// sub-agent does so when its worker is gone, because its commands may still write.
     pub(super) fn rest(&mut self, agent: &AgentId) {
         if agent.is_top_level() {
             self.turns.give_back(agent);
@@ -154,7 +154,7 @@ impl Shared {
         self.orders.push_back(TreeOrder::Start { parent: parent.clone(), call, agent });
     }
 
-    /// Writes an agent's event to the log, without waiting for the disk. Returns the event for the front end.
+    /// Writes an agent's event to the log without a sync. Returns the event for the front end.
     pub(super) fn record(
         &mut self,
         agent: &AgentId,
@@ -175,7 +175,7 @@ impl Shared {
         Ok(UiEventKind::Logged(Box::new(event)))
     }
 
-    /// Replaces a prompt by a reference to an earlier event with the same prompt, if there is one.
+    /// Returns a reference to an earlier event with the same prompt if there is one, and the prompt itself otherwise.
     pub(super) fn prompt(&self, prompt: PromptFixed) -> PromptFixed {
         match self.prompts.iter().find(|(_, known)| *known == prompt) {
             Some((id, _)) => PromptFixed { system: None, tools: Vec::new(), same_as: Some(*id), ..prompt },

@@ -26,7 +26,7 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
     }
 }
 
-/// Returns the reason why a worker's calls were lost, as a clause.
+/// Returns a clause about the reason why a worker's calls were lost.
 pub(super) fn lost_with(end: &WorkerEnd) -> String {
     let words = match end {
         WorkerEnd::BrokerSignalled { signal } => {

@@ -1,4 +1,5 @@
-//! A boundary for tests, whose workers are tasks without processes: they answer on command, or never, or end.
+//! A boundary for tests, whose workers are tasks without processes, which answer, never answer, or end, as the test
+//! says.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,7 @@ use tokio::time::sleep;
 use super::stage::Dice;
 use crate::engine::driver::{Boundary, StartedWorker, WorkerControl, WorkerOrder};
 
-/// Name of the file that ends the worker that reads it, once.
+/// Name of a file. If an agent's first worker reads it, the worker ends.
 pub(super) const POISON: &str = "poison.txt";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,8 @@ pub(super) struct Imagined {
     pub(super) started: Mutex<HashMap<AgentId, u32>>,
     pub(super) alive: Arc<Mutex<i32>>,
     living: Arc<Mutex<Vec<(AgentId, Rights)>>>,
-    /// Workers that began with more access than a living worker of an agent above, or with less than one below.
+    /// Workers that started with more access than a living worker of an agent above, or less than one of an agent
+    /// below.
     pub(super) wider: Arc<Mutex<Vec<String>>>,
     writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
     /// Number of commands that began while a command of another agent could still write.
@@ -157,7 +159,7 @@ impl Boundary for Imagined {
     }
 }
 
-/// Returns a line for each living worker of an agent above with less access than `rights`, or below with more.
+/// Returns a line for each living worker of an agent above that has less than `rights`, and of one below that has more.
 fn unlike(living: &[(AgentId, Rights)], agent: &AgentId, rights: &Rights) -> Vec<String> {
     let is_unlike = |(other, theirs): &&(AgentId, Rights)| {
         agent.is_below(other) && !theirs.covers(rights) || other.is_below(agent) && !rights.covers(theirs)

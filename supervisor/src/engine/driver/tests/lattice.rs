@@ -127,7 +127,7 @@ impl Tree {
         if *level < 3 && self.dice.below(3) > 0 { self.start(waiting) } else { self.waiting.push(waiting) }
     }
 
-    /// Starts a sub-agent that waited. Its parent may have lost access meanwhile.
+    /// Starts a sub-agent that waited. Its parent may have lost access while the sub-agent waited.
     fn start(&mut self, waiting: Waiting) {
         let Waiting { parent, rights, grant } = waiting;
         let Member { standing: above, level, lives, .. } = &self.members[parent];
@@ -209,7 +209,7 @@ impl Tree {
         }
     }
 
-    /// Fails unless each living sub-agent has at most its parent's access and its grant.
+    /// Fails unless each living sub-agent has at most its parent's access plus its grant.
     fn check(&self, seed: u64) {
         for member in self.members.iter().filter(|member| member.lives) {
             let Some(parent) = member.parent.map(|parent| &self.members[parent]) else { continue };
@@ -232,7 +232,7 @@ impl Tree {
         }
     }
 
-    /// Fails if a member has the shared caches but its parent does not, or has a network that its parent does not have.
+    /// Fails if a sub-agent has the shared caches but its parent does not, or has a network that its parent lacks.
     fn check_caches(seed: u64, member: &Member, parent: &Member) {
         let of = |member: &Member| {
             let rights = &member.standing.rights;

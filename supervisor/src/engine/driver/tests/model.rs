@@ -1,4 +1,4 @@
-//! A model for tests, with scripted replies that arrive in pieces.
+//! A language model for tests, with scripted replies that arrive in pieces.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use super::stage::Dice;
 
-/// Client that encodes requests, and sends none.
+/// Client that encodes requests and never sends them.
 static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(AnthropicConfig::new(None)).unwrap());
 
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Reply {
     pub(super) text: String,
     pub(super) reads: Vec<String>,
     pub(super) commands: Vec<String>,
-    /// Arguments of a call for each sub-agent to start.
+    /// Arguments of a call to `spawn_agent` for each sub-agent to start.
     pub(super) spawns: Vec<Value>,
 }
 

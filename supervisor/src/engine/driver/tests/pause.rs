@@ -55,7 +55,7 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
     assert_eq!(of_type(&whole, "model_requested"), 3);
 }
 
-/// Runs a session in which the user runs a command.
+/// Runs a session in which the user starts a command.
 async fn with_a_command(stage: Stage, pauses: bool) -> Ended {
     stage.act(None, UserActionKind::Agent(AgentAction::RunCommand { command: "make".to_owned() })).await;
     if pauses {

@@ -77,7 +77,7 @@ async fn one_that_is_on_its_way_is_renewed_before_it_serves() {
     assert_eq!(told(&mut worker).await, ["started 1", "1 ended", "started 2", "2 answered 1"]);
 }
 
-/// Tests that the renewal of a silent worker waits for the call's time limit and no longer.
+/// Tests that the renewal of a silent worker waits until the time limit of the open call, and no longer.
 #[tokio::test(start_paused = true)]
 async fn one_that_says_nothing_is_renewed_when_its_time_is_over() {
     let mut worker = worker(Manner::Silent);

@@ -192,7 +192,7 @@ impl Stage {
         Self::begin(|shared, inbox| runs.fold(Session::new(shared, first, inbox, deadline), Session::with))
     }
 
-    /// Starts a session whose disk is full for three attempts to write this event.
+    /// Starts a session in which three attempts to write the event `at` fail because the disk is full.
     pub(super) fn open_full(first: AgentRun, at: EventId) -> Self {
         let log = |log: SessionLog| log.holding_lines().full_at(at, 3);
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
@@ -204,7 +204,7 @@ impl Stage {
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
     }
 
-    /// Waits until the session is paused, and half a retry interval. Returns the number of events in the log file.
+    /// Waits until half a retry interval after the session pauses. Returns the number of events in the log file.
     pub(super) async fn paused(&self) -> usize {
         let mut events = self.events.lock().await;
         let (inbox, logged) = &mut *events;
@@ -289,7 +289,7 @@ impl Stage {
 }
 
 impl Ended {
-    /// Returns an agent's events without the session's result and times, sorted as parallel work ends in any order.
+    /// Returns an agent's events without result and times. They are sorted, because parallel work ends in any order.
     pub(super) fn of(&self, agent: &AgentId) -> Vec<String> {
         let events = self.events.iter().filter(|event| event.agent == *agent);
         let kinds = events.map(|event| serde_json::to_value(&event.kind).unwrap());

@@ -1,4 +1,4 @@
-//! Tests that a session reacts from its first moment to its user, its deadline, and the end of its front end.
+//! Tests that a session reacts from its start to its user, its deadline, and the loss of its front end.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn says(text: &str) -> Vec<Reply> {
     vec![Reply { text: text.to_owned(), ..Reply::default() }]
 }
 
-/// Runs a session with a worker of this behaviour and a waiting task. The user acts half a second later.
+/// Runs a session whose worker behaves like `manner`. A turn waits, and the user does `does` half a second later.
 async fn session(manner: Manner, turns: Turns, does: Option<UserActionKind>, limit: Option<u64>) -> Ended {
     let (boundary, model) = (Imagined::new(manner, 1), Scripted::new(says("done"), 1));
     let agent = AgentId::from("1");
@@ -114,7 +114,7 @@ async fn instructions_that_do_not_come_are_not_waited_for() {
     assert_eq!(notices.count(), 1);
 }
 
-/// Tests that a silent worker blocks a run no longer than the time limit of its calls.
+/// Tests that a silent worker delays a run no longer than the time limit of its calls.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
     let read = Reply { reads: vec!["a.txt".to_owned()], ..Reply::default() };
