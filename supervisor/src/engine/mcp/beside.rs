@@ -10,7 +10,7 @@ use super::find::FIND;
 use super::host::McpHost;
 use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 
-/// Tool server for MCP tools. Passes calls that are not about MCP servers to `other`.
+/// Tool server for MCP tools and other tools. Passes calls that are not about MCP servers to `other`.
 pub(crate) struct BesideServers {
     pub(crate) servers: Arc<McpHost>,
     pub(crate) other: Arc<dyn ToolServer>,

@@ -46,13 +46,13 @@ pub(crate) enum ConfineError {
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     pub(crate) confinement: Confinement,
-    /// Access without the server's own directories. The gate compares it with an agent's access.
+    /// Access without the server's own directories. The gate compares this access with that of an agent.
     pub(crate) shared: Rights,
     pub(crate) access: ServerAccess,
 }
 
 impl Confined {
-    /// Returns the access by which the gate judges calls of a tool with this definition.
+    /// Returns the data by which the gate judges calls of a tool. `always` is true if such calls need no request.
     pub(crate) fn tool(&self, definition: String, always: bool) -> GuestTool {
         GuestTool { rights: self.shared.clone(), access: self.access.clone(), definition, always }
     }
@@ -84,7 +84,7 @@ pub(super) fn confine_in(
 }
 
 /// Returns the confinement of an installation: only `store` is writable, and the project, variables and the user's
-/// files are left out. `programs` are directories outside the system that the installer reads.
+/// files are left out. `programs` are directories outside the system's that the installer reads.
 pub(crate) fn confine_installation(
     setup: &ProjectSandbox,
     name: &str,
@@ -160,7 +160,7 @@ fn confine_at(
     Ok(Confined { confinement, shared, access })
 }
 
-/// Makes existing files read-only that programs outside the sandbox run later. Only the full tier enforces this.
+/// Makes existing files that programs outside the sandbox run later read-only. Only the full tier enforces this.
 pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<()> {
     let own = confinement.temp.clone();
     let written = confinement.rights.write.iter().filter(|root| Some(*root) != own.as_ref());
@@ -173,7 +173,7 @@ pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<
     Ok(())
 }
 
-/// Replaces each hidden path that contains `own` by its other entries, so that `own` itself is not hidden.
+/// Replaces each hidden path that contains `own` by the other paths in it, so that `own` itself is not hidden.
 fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     let (holding, mut kept): (Vec<_>, Vec<_>) =
         hidden.into_iter().partition(|place| own.starts_with(place.as_path()));
@@ -189,7 +189,7 @@ fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     kept
 }
 
-/// Returns a server's variables: those with paths in its own directory, and those that its table names.
+/// Returns a server's variables: paths in the server's own directory, and the variables that the server's table names.
 fn environment(server: &McpServer, store: &Path) -> Environment {
     let own = |(name, place): &(&str, &str)| {
         ((*name).to_owned(), WirePath::from(store.join(place).as_path()).as_bytes().to_vec())

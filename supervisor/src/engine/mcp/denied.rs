@@ -4,7 +4,7 @@ use crate::process::messages::one_line;
 
 const DENIALS: usize = 5;
 
-/// Returns lines about denied accesses, at most [`DENIALS`] and without repetitions.
+/// Returns lines about accesses that the sandbox denied, at most [`DENIALS`] and each once.
 pub(crate) fn denied(refused: &[Refusal]) -> Vec<String> {
     let line = |refusal: &Refusal| {
         let what = attempt(refusal.act, &refusal.object);
@@ -19,7 +19,7 @@ pub(crate) fn denied(refused: &[Refusal]) -> Vec<String> {
     lines
 }
 
-/// Returns a clause about a denied access, to follow `tried to`.
+/// Returns a clause about a denied access, which follows the words `tried to`.
 fn attempt(act: Act, object: &Target) -> String {
     match (act, object) {
         (Act::Bind, Target::Internet(address, _)) => format!("listen at {address}"),

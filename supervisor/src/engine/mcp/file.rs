@@ -1,7 +1,7 @@
-//! MCP servers of a file that the user named for one run. Each is started once before the session, which permits only
-//! the tool definitions of that start.
+//! MCP servers of a file that the user named for one run. Each server is started once before the session, which permits
+//! only the tool definitions of that start.
 //!
-//! Nothing outlasts the run, since another file may use the same name for another server. So the server's own directory
+//! No data outlasts the run, since another file may use the same name for another server. So the server's own directory
 //! is temporary, and no pin is written.
 
 use std::path::Path;
@@ -57,7 +57,7 @@ async fn start_one(setup: &ProjectSandbox, server: McpServer) -> Result<FileServ
     Ok(FileServer { server, confined: inspected.confined, pin: inspected.pin, own: Arc::new(own) })
 }
 
-/// Returns the server with a relative path of its program resolved in the project.
+/// Returns the server. If its program has a relative path, the path is resolved in the project.
 fn at_project(project: &Path, server: McpServer) -> McpServer {
     let command = Path::new(&server.command);
     if !server.command.contains('/') || command.is_absolute() {

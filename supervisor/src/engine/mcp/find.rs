@@ -1,4 +1,4 @@
-//! Two tools for many MCP tools, which do not fit into a prompt: one finds tools by words, the other calls one.
+//! Two tools for MCP tools that are too many for the prompt: one finds such tools by words, the other calls one.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ struct CallArguments {
 }
 
 impl Catalogue {
-    /// Returns the tools that match best, with the schemas of their arguments. `json` has the words to find.
+    /// Returns a text with the tools that match best and the schemas of their arguments. `json` has the words to find.
     pub(super) fn find(&self, json: &str) -> String {
         let words =
             serde_json::from_str::<FindArguments>(json).map(|arguments| arguments.words.to_lowercase());
@@ -58,7 +58,7 @@ impl Catalogue {
     }
 }
 
-/// Returns the rank of a tool for these words: their number in its name and description. Words in the name count more.
+/// Returns a rank: the number of words in the tool's name and description. A word in the name counts three times.
 fn fitness(definition: &ToolDefinition, words: &[&str]) -> usize {
     let (name, description) = (definition.name.to_lowercase(), definition.description.to_lowercase());
     let of_word =
@@ -71,7 +71,7 @@ fn definition(name: &'static str, description: &str, schema: &str) -> Option<Too
     Some(ToolDefinition { name: name.into(), description: description.to_owned().into(), input_schema })
 }
 
-/// Returns the tool that finds and the tool that calls; none if the catalogue is empty.
+/// Returns the tool that finds tools and the tool that calls them; none if the catalogue is empty.
 pub(super) fn tools(catalogue: &Arc<Catalogue>, servers: &str) -> Vec<Box<dyn Tool>> {
     if catalogue.0.is_empty() {
         return Vec::new();
@@ -113,7 +113,7 @@ impl Tool for CallTool {
         &self.0
     }
 
-    /// Parses the call as a call of the tool that it names, so that it is judged and shown as such.
+    /// Parses the call as a call of the tool that its arguments name, so that this call is judged and shown.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         let expected = "{name, arguments?}";
         let CallArguments { name, arguments } =

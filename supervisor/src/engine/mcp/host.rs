@@ -28,11 +28,11 @@ use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 /// Time limit for a server to end.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Tool server for MCP tools. A server starts with its first call.
+/// Tool server for MCP tools. An MCP server starts with its first call.
 pub(crate) struct McpHost {
     servers: Mutex<BTreeMap<String, HostedServer>>,
     catalogue: Arc<Catalogue>,
-    /// Digest that stands for the resources of a server in calls, by the server's name.
+    /// Digests by the names of servers. A call for a server's resources has this in place of a tool's digest.
     reads: BTreeMap<String, String>,
     /// Limits the number of running servers of the whole session.
     places: Arc<Semaphore>,
@@ -67,7 +67,7 @@ impl McpHost {
         }
     }
 
-    /// Returns the channel to a server's task, which starts if it does not run. The error is a refusal of the call.
+    /// Returns the channel to a server's task, and starts the task if necessary. The error says why the call fails.
     fn orders(&self, name: &str) -> Result<UnboundedSender<ServerOrder>, String> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.get_mut(name);
@@ -157,7 +157,7 @@ fn no_place(name: &str) -> String {
     )
 }
 
-/// A call without an answer yet. Dropping this cancels the call.
+/// A call whose answer is awaited. Dropping this cancels the call.
 struct WaitingCall {
     id: u64,
     orders: Option<UnboundedSender<ServerOrder>>,

@@ -1,4 +1,4 @@
-//! Starts a server for a user who adds or tests it. The server describes itself and is ended.
+//! Starts a server for a user who adds or tests it. The server describes itself and is then ended.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) struct Inspected {
 
 pub(crate) struct InspectError {
     why: String,
-    /// True if the server itself failed, and not its confinement.
+    /// True if the server failed after its start; false if it was not started.
     is_servers: bool,
     /// Accesses that the sandbox denied before the failure.
     refused: Vec<Refusal>,
@@ -43,7 +43,7 @@ pub(crate) struct InspectError {
     unread: Vec<PathBuf>,
 }
 
-/// Place in which the user states the access of a server. Remedies in messages depend on it.
+/// Place in which the user states the access of a server. The advice in messages depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessIn {
     /// Table in the settings, which `mcp add` writes from its flags.
@@ -53,7 +53,7 @@ pub(crate) enum AccessIn {
 }
 
 impl AccessIn {
-    /// Returns the way to let a server access hosts, for a server that failed without network.
+    /// Returns advice about letting a server access hosts, for a server that failed without network.
     const fn hosts(self) -> &'static str {
         match self {
             Self::Table => "--net HOST, or `hosts` in the server's table, lets the server reach a host",
@@ -68,7 +68,7 @@ impl AccessIn {
         }
     }
 
-    /// Returns the ways to let a server read these paths.
+    /// Returns advice about letting a server read these paths.
     fn reading(self, places: &[PathBuf]) -> String {
         match self {
             Self::Table => {
@@ -151,7 +151,7 @@ pub(super) async fn inspect_confined(
     }
 }
 
-/// Returns the server with the resolved paths of its confinement in place of those in its table.
+/// Returns the server with resolved paths, taken from its confinement, in place of the paths in its table.
 fn with_places(server: &McpServer, confined: &Confined) -> McpServer {
     let [read, write] = [&confined.access.read, &confined.access.write]
         .map(|places| places.iter().map(ToString::to_string).collect());

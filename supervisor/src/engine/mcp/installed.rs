@@ -1,4 +1,4 @@
-//! MCP servers whose commands install packages. Their files are installed once, and are read-only afterwards.
+//! MCP servers whose commands install packages. The files are installed once, and are read-only from then on.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -25,7 +25,7 @@ use crate::settings::config::McpServer;
 pub(crate) struct InstalledServer {
     pub(crate) packages: Vec<String>,
     pub(crate) registry: String,
-    /// Version of the first package in `packages`, as the installer reports it.
+    /// Version of the first package in the list of packages, as the installer reports it.
     pub(crate) version: String,
     /// Directory with all installed files.
     pub(crate) tree: PathBuf,
@@ -59,7 +59,7 @@ impl InstalledServer {
         tokio::task::spawn_blocking(move || this.check()).await.map_err(|_| NotStarted::Ended)?
     }
 
-    /// Returns the differences of these files from another installation of the server.
+    /// Returns the differences between these files and `now`, another installation of the server.
     pub(crate) fn changes(&self, now: &Self) -> Result<TreeChanges, TreeError> {
         compare_trees(&self.tree, &now.tree)
     }
@@ -115,7 +115,7 @@ impl NotStarted {
     }
 }
 
-/// Directory with the installed files of all servers.
+/// Directory that contains the installed files of each server in a directory of its own.
 pub(crate) struct Installations(PathBuf);
 
 /// An installation that the user has not approved. Dropping it removes its files.
@@ -126,7 +126,7 @@ pub(crate) struct NewInstallation {
     _parent: ServersDirectory,
 }
 
-/// Directory for the installations of one server, locked against a second installer. Removed if it stays empty.
+/// Directory for the installations of one server, locked against other installers. Removed if it stays empty.
 struct ServersDirectory {
     path: PathBuf,
     _lock: File,
@@ -238,7 +238,7 @@ pub(super) mod tests {
     use super::super::pin::tests::{pin, server};
     use super::*;
 
-    /// Returns a server whose command installs packages, and its installed files in the directory `place`.
+    /// Returns a server whose command installs packages, and its installed files, which are in the directory `place`.
     pub(crate) fn installed(place: &Path) -> (McpServer, InstalledServer) {
         let tree = place.join("tree");
         fs::create_dir_all(tree.join("bin")).unwrap();

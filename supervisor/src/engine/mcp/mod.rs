@@ -1,8 +1,8 @@
-//! MCP servers: each is a guest with the access that its table in the user's settings states.
+//! MCP servers: each is a guest with the access that the server's table in the user's settings states.
 //!
-//! The definitions of a server's tools come from its pin, which the user approved. So no server starts before its first
-//! call in a session, and a tool whose definition has changed is refused. A server of a file for one run has no pin:
-//! the session permits the definitions of its first start.
+//! The definitions of a server's tools come from the server's pin, which the user approved. So no server starts before
+//! its first call in a session, and a tool whose definition has changed is refused. A server of a file for one run has
+//! no pin: the session permits the definitions of the server's first start.
 
 mod beside;
 mod confine;

@@ -14,8 +14,8 @@ const SUFFIX: usize = 8;
 /// Maximum number of characters of a tool's description.
 const DESCRIPTION: usize = 4096;
 
-/// Returns `SERVER__TOOL`. If that is too long, has other characters or is taken, the name ends in a digest. No
-/// built-in tool has `__` in its name.
+/// Returns `SERVER__TOOL`. If that is too long, contains other characters or is in `taken`, the name ends in a digest.
+/// No built-in tool has `__` in its name.
 pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");

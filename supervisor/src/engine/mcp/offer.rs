@@ -24,10 +24,10 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::one_line;
 use crate::settings::config::McpServer;
 
-/// Maximum number of tools of a server that the prompt lists.
+/// Maximum number of tools of a server that the prompt includes.
 const MOST_TOOLS: usize = 24;
 
-/// Maximum size in bytes of the definitions of a server that the prompt lists.
+/// Maximum size in bytes of the definitions of a server that the prompt includes.
 const MOST_BYTES: usize = 8 << 10;
 
 /// Maximum number of characters of the description of a server's prompt.
@@ -36,7 +36,7 @@ const MOST_ABOUT: usize = 200;
 /// Maximum number of running servers, for all agents of a session together.
 pub(crate) const MOST_RUNNING: usize = 16;
 
-/// Servers that the user approved with their present tables, or named for this run.
+/// Servers that the user approved with their present tables, or of a file that the user named for this run.
 pub(crate) struct SessionServers {
     list: Vec<SessionServer>,
     /// Limits the number of running servers of the whole session.
@@ -45,7 +45,7 @@ pub(crate) struct SessionServers {
     pub(crate) notices: Vec<String>,
     /// Approved tools of each server that offers any.
     pub(crate) pins: Vec<ToolPinned>,
-    /// Own directories of servers of a file, which are removed with the session.
+    /// Own directories of the servers of a file. They are removed when this is dropped.
     _own: Vec<Arc<PrivateTemp>>,
 }
 
@@ -149,12 +149,12 @@ impl SessionServer {
     }
 }
 
-/// True if the server's table permits the tool or prompt of this name.
+/// True if the server's table permits the tool or prompt with the name `name`.
 fn is_offered(server: &McpServer, name: &str) -> bool {
     server.offer.as_ref().is_none_or(|offer| offer.iter().any(|offered| offered == name))
 }
 
-/// Returns a note if the table permits a tool that the server does not have.
+/// Returns a note if the server's table permits a tool that the server does not have.
 fn unknown_tools(server: &McpServer, pin: &Pin) -> Option<String> {
     let unknown = server.unasked.iter().find(|name| !pin.tools.iter().any(|tool| tool.name == **name))?;
     let known: Vec<_> = pin.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -218,7 +218,7 @@ fn defined(server: &str, tool: &PinnedTool, taken: &mut BTreeSet<String>) -> Opt
     })
 }
 
-/// True if the definitions are few and short enough to be listed in the prompt.
+/// True if the definitions are few and short enough for the prompt.
 fn is_for_a_prompt(tools: &[(ToolDefinition, ExternalTool)]) -> bool {
     let size = |definition: &ToolDefinition| {
         definition.name.len() + definition.description.len() + definition.input_schema.get().len()

@@ -1,4 +1,4 @@
-//! Files of a server's command that an agent may change. With other content, that agent would act with the server's
+//! Files of a server's command that an agent may change. If it changed them, that agent would act with the server's
 //! access. So a server with more access than agents starts only while these files are as at the session's start.
 
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 256 << 20;
 
 const BUFFER: usize = 64 << 10;
 
-/// Program and file arguments of a server that are in directories that agents may write.
+/// Program and file arguments of a server that lie in directories that agents may write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OwnCode(Vec<CodeFile>);
 
@@ -36,7 +36,7 @@ struct CodeDigest {
 }
 
 impl OwnCode {
-    /// Reads the files. A server without variables, hosts and write directories of its own has none to check.
+    /// Reads the files. Has none if the server has no variables, hosts and write directories, and so no more access.
     pub(super) fn of(setup: &ProjectSandbox, server: &McpServer) -> Self {
         if server.env.is_empty() && server.net.is_off() && server.write.is_empty() {
             return Self::default();
@@ -50,7 +50,7 @@ impl OwnCode {
         Self(files.filter_map(|path| digest(&path).ok().map(|digest| CodeFile { path, digest })).collect())
     }
 
-    /// Fails if a file has changed. Reads the files, which blocks.
+    /// Fails if a file has changed since [`Self::of`]. Reads the files, which blocks.
     pub(super) fn check(&self) -> Result<(), NotStarted> {
         let is_as_before = |file: &CodeFile| digest(&file.path).is_ok_and(|now| now == file.digest);
         match self.0.iter().find(|file| !is_as_before(file)) {
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Changes the first file; the second path is another file to use.
+    /// Changes the first file. The second path is a file that the change may use.
     type Change = fn(&Path, &Path);
 
     #[test]

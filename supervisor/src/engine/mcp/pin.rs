@@ -29,7 +29,7 @@ pub(crate) struct Pin {
     version: u32,
     /// Digest of the server's table in the settings.
     server: String,
-    /// Name that the server reports about itself, an unverified claim.
+    /// Name that the server gives itself. It is an unverified claim.
     pub(crate) name: String,
     pub(crate) release: String,
     pub(crate) protocol: String,
@@ -104,7 +104,7 @@ pub(crate) fn digest_of_server(server: &McpServer) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Returns the digest that calls for resources have in place of the digest of a tool's definition.
+/// Returns the digest for calls that list or read resources, which have no tool definition.
 pub(crate) fn digest_of_resources(server: &McpServer) -> String {
     let mut hash = Sha256::new();
     enter(&mut hash, "resources");
@@ -201,7 +201,7 @@ impl Pin {
         hexadecimal(&hash.finalize())
     }
 
-    /// Returns the data of the event that a log has about this pin.
+    /// Returns the data of the log event about this pin.
     pub(crate) fn pinned(&self, server: &str) -> ToolPinned {
         let tools = u64::try_from(self.tools.len()).unwrap_or(u64::MAX);
         ToolPinned { server: server.to_owned(), digest: self.digest(), tools, change: PinChange::First }
@@ -252,7 +252,7 @@ impl Pins {
         self.0.join(format!("{name}.json"))
     }
 
-    /// Reads the pin of a server; `None` if there is none, or one of another version.
+    /// Reads the pin of a server; `None` if there is no pin, or one of another format version.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Pin>, PinError> {
         let path = self.path(name);
         let failed = |source| PinError { path: path.clone(), source };
@@ -266,7 +266,7 @@ impl Pins {
         Ok((pin.version == VERSION).then_some(pin))
     }
 
-    /// Replaces the earlier pin of this server atomically.
+    /// Replaces the earlier pin of this server in one step.
     pub(crate) fn write(&self, name: &str, pin: &Pin) -> Result<(), PinError> {
         let path = self.path(name);
         let failed = |source| PinError { path: path.clone(), source };
@@ -280,7 +280,7 @@ impl Pins {
         fs::rename(&new, &path).map_err(failed)
     }
 
-    /// True if there is a pin, of any version.
+    /// True if there is a pin of any format version.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }

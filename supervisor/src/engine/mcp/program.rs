@@ -1,4 +1,4 @@
-//! Finds the directories that a server's program needs to read. Without them it does not start in its sandbox.
+//! Finds the directories that a server's program needs to read. Without them the program does not start in its sandbox.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,7 +16,7 @@ const SYSTEM_PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Maximum length of the first line of a script, which names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
 const LINE: u64 = 256;
 
-/// Maximum number of interpreters that are followed, each the program of the one before.
+/// Maximum number of interpreters that are followed. Each is the interpreter of the program before it.
 const INTERPRETERS: usize = 4;
 
 /// Returns the directories of those programs that are not installed with the system.
@@ -31,7 +31,7 @@ pub(crate) fn toolchain(programs: &[&str]) -> Vec<String> {
     places
 }
 
-/// Returns directories of the installed program's interpreters that the server's table does not let it read. Only
+/// Returns directories of the installed program's interpreters that the server's table does not permit to read. Only
 /// directories in `toolchain` count, because the package chooses the interpreter.
 pub(crate) fn interpreters(
     server: &McpServer,
@@ -89,7 +89,7 @@ pub(super) fn found(command: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join(command)).find(|program| program.is_file())
 }
 
-/// Returns the interpreter in a script's first line (behind `env`, the argument); `None` if there is none.
+/// Returns the interpreter in a script's first line; for `env` its first argument. `None` if there is none.
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let file =
         File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(program).ok()?;
@@ -108,7 +108,7 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns the directory that an installed program needs: the parent of `bin`, or its own, except homes and `.local`.
+/// Returns the directory that a program needs: the parent of `bin`, or else its own; never a home, `.local` or `/`.
 fn tree(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };

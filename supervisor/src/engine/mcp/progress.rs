@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::names::visible;
 use crate::engine::driver::Caller;
 
-/// Minimum time between two lines. The guest has the same limit, but is not trusted to keep it.
+/// Minimum time between two lines. The guest limits its rate too, but is not trusted to do so.
 const PAUSE: Duration = Duration::from_millis(150);
 
 /// Maximum number of lines about one call.
@@ -25,7 +25,7 @@ impl ProgressLines {
         Self { caller, last: None, left: MOST }
     }
 
-    /// Shows text of the server, unless it comes too early after the previous text.
+    /// Shows a text of the server, unless it comes too early after the previous text.
     pub(super) fn show(&mut self, words: &str) {
         if let (Some(line), Some(caller)) = (self.admit(words, Instant::now()), &self.caller) {
             caller.progress(line);

@@ -7,7 +7,7 @@ use ipc::mcp::{McpAnswer, McpForm};
 
 use crate::engine::driver::Caller;
 
-/// Number of a question, and the request during which the server asked it.
+/// Number that the server gave a question, and number of the request during which the server asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuestionOf {
     pub(super) question: u64,
@@ -24,7 +24,7 @@ pub(super) struct AnsweredQuestion {
 pub(super) struct OpenQuestions(FuturesUnordered<BoxFuture<'static, AnsweredQuestion>>);
 
 impl OpenQuestions {
-    /// Asks the user a question about a call. Without `caller`, as for the text of a prompt, the question is cancelled.
+    /// Asks the user a question during a call. If `caller` is `None`, as for prompts, the question is cancelled.
     pub(super) fn ask(&mut self, of: QuestionOf, caller: Option<&Caller>, message: String, form: McpForm) {
         let answer = match caller {
             Some(caller) => caller.ask(message, form),

@@ -1,6 +1,6 @@
 //! One tool for the resources of all MCP servers: it lists the resources of a server, or reads one.
 //!
-//! A call of it is judged and shown as a call of that server, with a digest that no tool of the server can have.
+//! A call of this tool is judged and shown as a call of that server, with a digest that no tool of the server can have.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use gate::tools::{ExternalCall, GuestTool, Invocation, Tool, ToolDefinition, Too
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Name of the tool.
 pub(super) const READ: &str = "read_resource";
 
 /// Maximum size of a resource's URI in bytes.
@@ -27,7 +26,7 @@ struct ResourceArguments {
     uri: Option<String>,
 }
 
-/// Returns the tool; `None` if no server has resources.
+/// Returns the tool for resources; `None` if no server has resources.
 pub(super) fn tool(servers: Vec<(String, GuestTool)>) -> Option<Box<dyn Tool>> {
     if servers.is_empty() {
         return None;

@@ -9,8 +9,8 @@ use crate::engine::driver::ServedAnswer;
 /// Maximum number of pictures of one result.
 const MOST_PICTURES: usize = 8;
 
-/// Converts a result. The middle of a text over `most` bytes is left out. The error is a result that the server marks
-/// as failed, whose pictures are only mentioned.
+/// Converts a result to an answer. The middle of a text of more than `most` bytes is left out. The error is the text of
+/// a result that the server marks as failed; it only mentions pictures.
 pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, String> {
     let McpResult { failed, content, structured } = result;
     let mut images = Vec::new();
@@ -56,7 +56,7 @@ fn described(link: String, about: &str) -> String {
     if about.is_empty() { link } else { format!("{link}: {about}") }
 }
 
-/// Returns the beginning and the end of a text that has more than `most` bytes, with the size of the rest.
+/// Returns the text or, if it has more than `most` bytes, its beginning and end with the number of omitted bytes.
 fn bounded(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -67,7 +67,7 @@ fn bounded(text: &str, most: usize) -> String {
     format!("{}\n[… {omitted} bytes omitted …]\n{}", &text[..head], &text[tail..])
 }
 
-/// Returns the reason for a missing result, as text for the model and the user.
+/// Returns the reason why there is no result, as text for the model and the user.
 pub(super) fn words(failure: &McpFailure) -> String {
     match failure {
         McpFailure::NotStarted { errno } => {

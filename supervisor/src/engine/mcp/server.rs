@@ -31,7 +31,7 @@ const STARTS: u32 = 2;
 pub(super) struct ServerSpec {
     pub(super) server: McpServer,
     pub(super) spawner: Spawner,
-    /// Program of the guest process that runs the server: the worker.
+    /// Program of the guest process that runs the server. It is the worker's program.
     pub(super) program: PathBuf,
     pub(super) confinement: Confinement,
     /// Maximum size of a result in bytes.
@@ -45,21 +45,21 @@ pub(super) struct ServerSpec {
 
 #[derive(Clone, Debug)]
 pub(super) struct ApprovedTools {
-    /// Digest of all definitions of the server.
+    /// Digest of all tool definitions of the server.
     pub(super) digest: String,
     pub(super) by: ApprovedBy,
 }
 
-/// Approval that the definitions of a server have to match.
+/// Origin of the approval that the definitions of a server have to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovedBy {
     Person,
-    /// The first start of the server in this run, for a server of a file that the user named.
+    /// The server is of a file that the user named: its first start in this run fixes the definitions.
     Run,
 }
 
 impl ApprovedBy {
-    /// Returns a clause about the time since which a definition may not change, with the remedy.
+    /// Returns a clause about the time since which a definition must not change, and about the remedy.
     fn since(self, server: &str) -> String {
         match self {
             Self::Person => format!(
@@ -134,10 +134,10 @@ pub(super) enum WantedCall {
     Tool {
         tool: String,
         json: String,
-        /// Digest of the definition that the model was given.
+        /// Digest of the tool's definition that the model was given.
         definition: String,
     },
-    /// A resource by its URI; `None` lists all resources.
+    /// A resource with this URI; `None` lists all resources.
     Resource(Option<String>),
     /// A prompt that the user named, with its arguments as JSON.
     Prompt { name: String, arguments: String },
@@ -247,7 +247,7 @@ struct LiveServer {
 }
 
 impl LiveServer {
-    /// Returns the request for a call. The error is a reason to refuse the call.
+    /// Returns the request for a call. The error says why the call is refused.
     fn request(&self, wanted: &WantedCall, spec: &ServerSpec) -> Result<McpRequest, String> {
         let server = &spec.server.name;
         match wanted {
@@ -285,7 +285,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Serves calls until the server fails. Returns the reason; `None` if the session ends.
+    /// Serves calls until the server fails. Returns the reason of the failure; `None` if the session ends.
     async fn serve(mut self, first: ToolCall, orders: &mut UnboundedReceiver<ServerOrder>) -> Option<String> {
         self.waiting.push(first);
         loop {
@@ -331,7 +331,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Sends a call to the server if its definition is approved. The error is a fault of the server.
+    /// Sends a call to the server if the call's definition is approved. The error is a fault of the server.
     async fn take(&mut self, call: ToolCall) -> Result<(), String> {
         let Some(live) = &self.live else {
             self.waiting.push(call);

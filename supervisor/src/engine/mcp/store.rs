@@ -1,7 +1,7 @@
-//! A server's own directory, which lasts: its temp directory, home and caches.
+//! A server's own directory, which stays after the session: its temp directory, home and caches.
 //!
 //! The server may have replaced a directory in it by a link or a file. The supervisor has access that the server lacks,
-//! so it follows no links there.
+//! so the supervisor follows no links there.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
-/// Directories in a server's own directory, each with the variable that names it.
+/// Directories in a server's own directory, each after the variable that has its path.
 pub(super) const HOME: [(&str, &str); 5] = [
     ("HOME", "home"),
     ("XDG_CACHE_HOME", "home/.cache"),
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns another user, or `None` if this process may not change owners of files.
+    /// Returns a user that the tests do not run as; `None` if this process may not change owners of files.
     fn other() -> Option<Identity> {
         nix::unistd::geteuid().is_root().then_some(Identity { uid: 65534, gid: 65534 })
     }
