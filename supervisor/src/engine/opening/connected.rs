@@ -1,4 +1,4 @@
-//! The second step of opening a session: opens its provider with the key, and its recording. No worker exists yet.
+//! The second step of opening a session: opens its provider with the API key, and its recording. No worker exists yet.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Connected {
         Ok(Self { provider, secret, recorder })
     }
 
-    /// Writes the description of the run, if the run is recorded.
+    /// Writes the description of the run into the recording, if there is one.
     pub(super) fn describe(self, options: &SessionOptions, places: Places) {
         if let (Some(recorder), Some(record)) = (self.recorder, options.record.clone()) {
             record.describe(&recorder, options, places);
@@ -39,7 +39,7 @@ impl Connected {
     }
 }
 
-/// Returns the connection to the provider. It has no key if it leads to a relay, which has its own.
+/// Returns the connection to the provider. A connection to a relay has no key, because the relay has the key.
 fn connection(
     options: &SessionOptions,
     keys: &TakenKeys,

@@ -1,4 +1,4 @@
-//! File changes that were cut off by the end of their process. An observer finds out whether they were completed.
+//! File changes that the end of Bailiwick's process cut off. An observer finds out whether the changes were completed.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::journal::session::CutOff;
 /// Maximum number of calls that are checked in a session.
 const MOST: usize = 64;
 
-/// Returns the state of each file whose change was cut off. Leaves out files whose state cannot be determined.
+/// Returns the state of each file whose change was cut off, except files whose state cannot be determined.
 pub(super) fn found(
     events: &[SessionEvent],
     observer: &SnapshotTaker,
@@ -55,7 +55,7 @@ fn open_changes(events: &[SessionEvent]) -> Vec<((AgentId, CallId), ToolCall)> {
     open.into_iter().take(MOST).collect()
 }
 
-/// Returns the call that would undo an edit; `None` if its texts do not determine the text before the edit.
+/// Returns the edit that would undo an edit; `None` if the edit's texts do not determine the text before it.
 fn reverse(call: &ToolCall) -> Option<ToolCall> {
     let ToolCall::EditFile(EditFile { path, edits }) = call else { return None };
     let back = |edit: &Edit| Edit {
@@ -88,8 +88,8 @@ fn state(call: &ToolCall, again: Option<&Effect>, goes_back: bool) -> Option<Cut
     }
 }
 
-/// Returns the effect that each call would have now; `None` if that is unknown. Blocks, with an async runtime on
-/// another thread, because opening a session is not async.
+/// Returns the effect that each call would have now; `None` if the effect is unknown. Opening a session is not async,
+/// so this blocks, with an async runtime on another thread.
 fn effects(observer: &SnapshotTaker, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
     if calls.is_empty() {
         return Vec::new();

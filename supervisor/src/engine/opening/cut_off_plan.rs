@@ -1,4 +1,4 @@
-//! Executions of plans that the end of their process cut off. A resumed session continues them at the same step.
+//! Executions of plans that the end of Bailiwick's process cut off. A resumed session continues them at the same step.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) struct CutOffPlan {
     pub digest: String,
     pub markdown: String,
     pub steps: Vec<PlanStep>,
-    /// Finished steps, counted from the first step. They are not executed again.
+    /// Steps that are finished, counted from the first step. They are not executed again.
     pub finished: Vec<PlanStep>,
 }
 
@@ -38,9 +38,9 @@ impl CutOffExecution<'_> {
 }
 
 struct Executions<'a> {
-    /// The execution without an end event.
+    /// The execution without an end event; `None` if all have ended.
     running: Option<CutOffExecution<'a>>,
-    /// The latest execution with an end event.
+    /// The latest execution that has an end event; `None` if none has.
     ended: Option<CutOffExecution<'a>>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Executions<'a> {
     }
 }
 
-/// Returns the number of finished steps of the plan with this digest; `None` if it was not executed last or at all.
+/// Returns the number of finished steps of the plan with this digest; `None` unless that plan was executed last.
 pub(crate) fn finished_steps(events: &[SessionEvent], digest: &str) -> Option<u32> {
     let of_planner = |planner: &AgentId| {
         let Executions { running, ended } = Executions::of(events, planner);
@@ -100,7 +100,7 @@ fn planners(events: &[SessionEvent]) -> BTreeSet<&AgentId> {
 }
 
 impl CutOffPlan {
-    /// Sets the finished steps to those of the cut-off plan, if there is one.
+    /// Sets the finished steps of `planning` to those of the cut-off plan, if there is one.
     pub(super) fn with_finished(plan: Option<&Self>, planning: Planning) -> Planning {
         let finished = plan.map(|plan| plan.finished.clone());
         Planning { finished: finished.unwrap_or(planning.finished), ..planning }

@@ -12,7 +12,7 @@ use crate::journal::changes::PatchFileError;
 use crate::journal::session::LogError;
 use crate::process::exit::Exit;
 
-/// Exit code and message of a session that did not start.
+/// Exit code and error message of a session that did not start.
 pub(crate) struct Refusal(pub Exit, pub String);
 
 impl Refusal {
@@ -89,7 +89,7 @@ impl OpenError {
         }
     }
 
-    /// True if another process has the session open. A copy of the session can still be continued.
+    /// True if another process has the session open. The user can continue a copy of the session then.
     pub(crate) const fn is_open_elsewhere(&self) -> bool {
         matches!(self, Self::Log(LogError::Held { .. }))
     }

@@ -1,4 +1,4 @@
-//! The fourth step of opening a session: its first agent, with the logged prompt and tools if its context continues.
+//! The fourth step of opening a session: its first agent. If its context continues, it has the logged prompt and tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) struct FirstAgent {
 
 pub(super) struct FirstEvents {
     pub(super) started: SessionStarted,
-    /// Prompt and tools; `None` if they are logged already.
+    /// System prompt and tools; `None` if they are logged already.
     pub(super) prompt: Option<PromptFixed>,
     /// Events about approved tools of MCP servers.
     pub(super) pinned: Vec<EventKind>,
@@ -124,7 +124,7 @@ fn first_config(
     config
 }
 
-/// Returns the configuration from which those of the first agent and of all sub-agents are derived.
+/// Returns the configuration from which the first agent's and all sub-agents' configurations are derived.
 pub(super) fn agent_config(
     options: &SessionOptions,
     standing: StandingRights,
@@ -167,8 +167,8 @@ pub(super) fn agent_config(
     }
 }
 
-/// True if the first agent can access a host now, by an approval, or by a change of its access. Otherwise a tool would
-/// only cost tokens.
+/// True if the first agent can access a host, at once or after an approval or change of access. If false, the tool that
+/// fetches pages would only cost tokens.
 fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let may_ask = permits(agent, options.mode).asks() && options.approvals.answerer;

@@ -1,4 +1,4 @@
-//! System prompt and tools of the first agent: byte for byte as logged if its context continues.
+//! System prompt and tools of the first agent. If the agent's context continues, they are byte for byte as logged.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use agent::core::AgentConfig;
 use gate::tools::ToolDefinition;
 use model::provider::is_of_this_machine;
 
-/// Uses the recorded prompt and tools if their context continues. Returns the event to log, if there is one.
+/// Uses the logged prompt and tools if their context continues. Returns the event to log; `None` if nothing is new.
 pub(super) fn fix(
     config: &mut AgentConfig,
     earlier: &[SessionEvent],
@@ -120,7 +120,7 @@ fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
     }
 }
 
-/// True if the last reply came from another model or provider.
+/// True if the last reply came from another model or provider than `now`.
 fn is_of_another_model(events: &[SessionEvent], now: &SessionStarted) -> bool {
     let (mut model, mut provider) = (&now.model, &now.provider);
     for event in events {

@@ -30,7 +30,7 @@ impl Handle {
         self.actions.is_closed()
     }
 
-    /// Sends an action without waiting.
+    /// Sends an action, or fails at once if the session cannot take it.
     pub(crate) fn try_act(&self, action: UserAction) -> Result<(), NotTaken> {
         self.actions.try_send(action).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotTaken::Busy,

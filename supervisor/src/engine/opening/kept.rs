@@ -28,7 +28,7 @@ impl KeptApprovals {
         self.file.as_path().into()
     }
 
-    /// Keeps an approval of the tool's present definition. Returns a text for the user, also as the error.
+    /// Keeps an approval of the tool with its present definition. Returns a text for the user, also as the error.
     fn keep_tool(&self, call: &ExternalCall) -> Result<String, String> {
         let ExternalCall { server, tool, guest, .. } = call;
         let Some(guest) = guest else { return Err("the tool's server has no sandbox".to_owned()) };

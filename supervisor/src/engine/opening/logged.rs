@@ -55,7 +55,7 @@ impl Channels {
         Self { ui, events, actions, inbox }
     }
 
-    /// Sends the action that continues a plan. The queue is empty at this time and takes it.
+    /// Sends the action that continues a plan. The queue of actions is empty at this time, so that it takes the action.
     pub(super) fn go_on(&self, plan: CutOffPlan, conversation: &ConversationId) {
         let _ = self.actions.try_send(plan.goes_on(conversation));
     }

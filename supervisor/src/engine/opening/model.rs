@@ -1,4 +1,4 @@
-//! Model of a session: facts about it, and options of its requests.
+//! Model of a session: facts about the model, and options of requests to it.
 
 use agent::core::{ModelChoice, RunLimits, Window};
 use model::provider::anthropic::ApiVersion;
@@ -16,7 +16,7 @@ const REPLY_TOKENS: u32 = 32_000;
 pub(crate) struct ModelOptions {
     pub name: String,
     pub facts: Facts,
-    /// Effort; `None` for the model's default.
+    /// Effort of the model's thinking; `None` for the model's default.
     pub effort: Option<Effort>,
     /// True if thinking is on; `None` for the model's default.
     pub thinking: Option<bool>,
@@ -49,7 +49,7 @@ pub(crate) enum ModelError {
 }
 
 impl ModelOptions {
-    /// Derives the options from settings. `watches` is true if a user can interrupt a long wait.
+    /// Derives the options from settings. `watches` is true if a user is present, who can interrupt a long wait.
     pub(crate) fn new(effective: &Effective, watches: bool) -> Self {
         Self {
             name: effective.model().to_owned(),
@@ -103,7 +103,7 @@ impl ModelOptions {
         }
     }
 
-    /// Returns the model for an agent, whose context is limited to `window`.
+    /// Returns the model for an agent whose context window is limited to `window`.
     pub(crate) fn choice(&self, window: Window) -> ModelChoice {
         ModelChoice {
             name: self.name.clone(),

@@ -1,4 +1,4 @@
-//! Models that a session may change to: all models in the settings with the same provider and address.
+//! Models that a session may change to: all models in the settings that have the same provider and address.
 
 use agent::core::{ModelChoice, RunLimits};
 use model::provider::ProviderKind;
@@ -10,7 +10,7 @@ use super::model::ModelOptions;
 use crate::engine::driver::{Models, Turns};
 use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 
-/// Models of the settings, which are read again for another model.
+/// Models in the settings. The settings are read again for each change of the model.
 #[derive(Debug)]
 pub(crate) struct SettingsModels {
     sources: Sources,
@@ -23,7 +23,7 @@ pub(crate) struct SettingsModels {
 }
 
 impl SettingsModels {
-    /// Creates the value from `sources` and `asked`, the settings from which `options` were derived.
+    /// Creates the value for the settings `sources` and `asked`, from which `options` were derived.
     pub(crate) fn new(options: &SessionOptions, sources: Sources, asked: Layer) -> Self {
         Self {
             sources,
@@ -45,7 +45,7 @@ impl SettingsModels {
         ))
     }
 
-    /// Fails if the session's connection does not lead to this model. The error is a text for the user.
+    /// Fails if this model needs another connection than the session's. The error is a text for the user.
     fn is_reached(&self, name: &str, effective: &Effective, model: &ModelOptions) -> Result<(), String> {
         let (ours, other) = (self.provider.as_str(), effective.provider().as_str());
         if other != ours {

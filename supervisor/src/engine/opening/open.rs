@@ -1,7 +1,7 @@
 //! Opens a session, in the same way for every front end.
 //!
-//! Each step is a type with its results, and takes the results of earlier steps. So the provider and the user's files
-//! are opened before the first worker exists, and nothing starts without a log.
+//! Each step is a type that holds its results, and needs the results of earlier steps. So the provider and the user's
+//! files are opened before the first worker exists, and no agent starts without a log.
 
 use std::io;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(crate) struct SessionDirs {
     pub keys: TakenKeys,
 }
 
-/// An open session whose agent has not begun.
+/// An open session whose agent has not begun to work.
 pub(crate) struct OpenedSession {
     inner: driver::Session,
     standing: StandingRights,
@@ -91,7 +91,7 @@ pub(crate) fn open_prepared(
 }
 
 struct ProjectWatches {
-    /// Compares the project with its state at the start; `None` if the session lists no changes and writes no patch.
+    /// Compares the project with its state at the start; `None` if neither a list of changes nor a patch is wanted.
     changes: Option<ChangeTracker>,
     tripwire: Option<TripwireWatch>,
 }
@@ -188,7 +188,7 @@ impl OpenedSession {
         self.activity
     }
 
-    /// Returns the paths and times that differ between two runs of the same task, for recordings.
+    /// Returns the paths and times that differ between two runs of the same task. Recordings need them.
     pub(crate) const fn places(&self) -> &Places {
         &self.places
     }
@@ -217,7 +217,7 @@ fn first_worker(
     Ok((SessionWorker::new(Arc::clone(boundary), AgentId::root(), confinement), modes))
 }
 
-/// Returns the channel for the running workers, and the socket that reports them. The socket may be missing.
+/// Returns the channel that publishes running workers, and the socket that reports them; `None` if that failed.
 fn live(
     directories: &Directories,
     conversation: &ConversationId,
@@ -247,7 +247,7 @@ fn places(
     }
 }
 
-/// Returns the value that keeps copies of files for rewinds; `None` if the session keeps none.
+/// Returns the value that keeps copies of files for rewinds; `None` if the session keeps no copies.
 fn rewinder(
     options: &SessionOptions,
     setup: &ProjectSandbox,

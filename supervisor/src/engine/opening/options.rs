@@ -31,7 +31,7 @@ pub(crate) struct SessionOptions {
     pub approvals: ApprovalSettings,
     pub wanted: ConfinementOptions,
     pub model: ModelOptions,
-    /// Models that the session may change to; `None` if it cannot change.
+    /// Models that the session may change to; `None` if the session cannot change its model.
     pub models: Option<Arc<SettingsModels>>,
     pub provider: ProviderKind,
     /// Address of the provider; `None` for the provider's default.
@@ -41,9 +41,9 @@ pub(crate) struct SessionOptions {
     pub limits: RunLimits,
     /// Maximum duration of the session; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// File to which the changes of the project are written as a patch.
+    /// File to which the changes of the project are written as a patch; `None` if no patch is wanted.
     pub patch: Option<PathBuf>,
-    /// Notes on the settings, logged for front ends that show only events.
+    /// Notes about the settings. They are logged for front ends that show only events.
     pub notices: Vec<String>,
     /// True if the changed files are listed at the end even without a patch.
     pub lists_changes: bool,
@@ -57,7 +57,7 @@ pub(crate) struct SessionOptions {
     pub record: Option<Record>,
     pub agents: TreeLimits,
     pub roles: Roles,
-    /// Models that sub-agents may have, besides those of the session and of the user's roles.
+    /// Models that calls may name for sub-agents, besides the session's model and models of the user's roles.
     pub agent_models: Vec<String>,
     /// Choice of prompt and tools of the first agent.
     pub profile: Profile,
@@ -67,7 +67,7 @@ pub(crate) struct SessionOptions {
     pub resume: Option<Resume>,
     /// The user's instructions for all projects.
     pub instructions: Option<String>,
-    /// Limits on the number or age of earlier sessions, beyond which they are deleted.
+    /// Limits on the number and age of earlier sessions. Sessions beyond these limits are deleted.
     pub keep: Keep,
     /// MCP servers of the first agent.
     pub mcp: Vec<McpServer>,
@@ -78,7 +78,7 @@ pub(crate) struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Allows a change to any model in these settings.
+    /// Allows the session to change to any model in these settings.
     #[must_use]
     pub(crate) fn choosing_from(mut self, sources: Sources, asked: Layer) -> Self {
         self.models = Some(Arc::new(SettingsModels::new(&self, sources, asked)));
@@ -144,7 +144,7 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// Returns `asked`; for planning, with the settings' model for planning unless `asked` names a model.
+/// Returns `asked`. For planning, sets the settings' model for planning in it unless `asked` names a model.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);
     let settled = |key: &str| effective.get(key).filter(|settled| settled.value.is_some());

@@ -1,4 +1,4 @@
-//! Continues a session: opens its log again, closes what was open in it, and shows the conversation.
+//! Continues an earlier session: opens its log again, closes open calls and turns in it, and shows the conversation.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ use crate::process::messages::{ReadingProgress, complain, say};
 #[derive(Clone, Debug)]
 pub(crate) struct Resume {
     pub log: PathBuf,
-    /// True if the front end shows the earlier conversation.
+    /// True if the front end gets the earlier conversation to show it.
     pub shows: bool,
-    /// True if a copy of the session is continued, and the session itself stays unchanged.
+    /// True if a copy of the session is continued. The session itself then stays unchanged.
     pub forks: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Past {
     needed: Needed,
     shows: bool,
     torn: bool,
-    /// Path of the project in the earlier run; `None` if it has not moved.
+    /// Path of the project in the earlier run; `None` if the project has not moved.
     moved_from: Option<WirePath>,
     /// Session that this one is a copy of; `None` if it is no copy.
     origin: Option<ConversationId>,
@@ -61,7 +61,7 @@ impl Past {
         resume.map(|resume| Self::open(resume, project, state)).transpose()
     }
 
-    /// Opens the log (or a copy of it) and locks it for this process. Fails if the session belongs to another project.
+    /// Opens and locks the log of the session or of a copy. Fails if the session belongs to another project.
     fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
         let mut progress = ReadingProgress::begin();
         let watch = &mut |read, whole| progress.tell(read, whole);
@@ -79,7 +79,7 @@ impl Past {
         Ok(past)
     }
 
-    /// Copies the session, with its snapshots of the project. The original may be open in another process.
+    /// Copies the session with its snapshots of the project. Another process may have the original open.
     fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
         let (log, origin) = SessionLog::copy_of(&resume.log, state, &session, watch)?;
@@ -156,7 +156,7 @@ impl Past {
         EventKind::Notice { code, message }
     }
 
-    /// Sends the earlier conversation to the front end, as if it had just happened.
+    /// Sends the earlier conversation to the front end, as if it took place now.
     fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
         let (mut runs, mut at_work) = (None, BTreeSet::new());
         let standing = standing(&self.needed.events);
@@ -223,8 +223,8 @@ fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     }
 }
 
-/// Returns the rewinds of files alone that were not undone, after which files lack earlier changes. A rewind of the
-/// conversation is not included, since it also removes the calls that made the changes.
+/// Returns the rewinds of files alone that were not undone, after which files lack changes that the conversation has. A
+/// rewind of the conversation is not included: it also removes the calls that made the changes.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     // Sorted by id, since undoing concerns the previous rewind in the log.
     let mut rewinds: Vec<_> = standing.iter().filter_map(|event| Some((event.id, event.rewind()?))).collect();
@@ -271,7 +271,7 @@ fn turn_of(result: &RunResult) -> TurnFinished {
     }
 }
 
-/// Returns the end of a turn that was cut off by the end of its process.
+/// Returns the end of a turn that the end of Bailiwick's process cut off.
 fn cut_off() -> TurnFinished {
     TurnFinished {
         reason: EndReason::Interrupted,
@@ -295,11 +295,11 @@ pub(super) struct SessionBegin<'a> {
 /// Facts about the earlier runs of a session.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
-    /// Events and totals that are still needed; empty in a new session.
+    /// Events and totals that this run still needs; empty in a new session.
     pub needed: Needed,
     /// True if the conversation continues in a new context window.
     pub in_new_context: bool,
-    /// Path of the project in the earlier run; `None` if it has not moved.
+    /// Path of the project in the earlier run; `None` if the project has not moved.
     pub moved_from: Option<WirePath>,
 }
 
@@ -372,7 +372,7 @@ pub(super) fn first_events(
     std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
 }
 
-/// Deletes old sessions beyond the limits of the settings. Returns a notice if there were any.
+/// Deletes sessions beyond the limits of the settings. Returns a notice if sessions were deleted.
 fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
     match prune(&directories.sessions(), None, keep, SystemTime::now(), false) {
         Ok(pruned) => {

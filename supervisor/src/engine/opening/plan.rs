@@ -15,11 +15,9 @@ use gate::{ApprovalMode, StandingRights};
 #[derive(Clone, Debug)]
 pub(crate) struct PlanOptions {
     pub approver: Approver,
-    /// Reaction to a failed step for a plan that states none.
+    /// Reaction to a failed step if the plan states none.
     pub on_failure: OnFailure,
-    /// Maximum number of retries of a failed step.
     pub retries: u32,
-    /// Time limit of an acceptance command of a step.
     pub acceptance_timeout: Duration,
     /// Models of planner and executor; `None` for the session's model.
     pub models: (Option<String>, Option<String>),
@@ -56,7 +54,7 @@ impl PlanOptions {
         }
     }
 
-    /// Returns the model that the settings name for the planner or executor; `None` for the session's model.
+    /// Returns the model that the settings name for this part in a plan; `None` for the session's model.
     pub(super) fn model(&self, part: Option<Part>) -> Option<&String> {
         let (planner, executor) = &self.models;
         match part? {
@@ -75,7 +73,7 @@ impl PlanOptions {
     }
 }
 
-/// Returns the access of a planner: it reads all that the session may read, and writes only the private temp directory.
+/// Returns a planner's access: to read all that the session may read, and to write only the private temp directory.
 pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
     let rights = Rights {
         write: ceiling.temp.iter().cloned().collect(),

@@ -27,7 +27,7 @@ use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
 
-/// Reason to refuse every plan if the settings allow no sub-agents.
+/// Reason to refuse every plan because the settings allow no sub-agents.
 const NO_EXECUTOR: &str =
     "plans are executed by a sub-agent, but agents.depth is 0 in the settings: plans need agents.depth = 1";
 
@@ -49,12 +49,12 @@ struct KnownPlan {
     plans: HashMap<AgentCall, (PathBuf, String)>,
     /// Missing directories that a plan writes to, as shown with its approval request, by the digest of the plan.
     to_create: HashMap<String, Vec<PlaceToCreate>>,
-    /// Digest of the plan that was approved before the session, with its missing directories; `None` without one.
+    /// Digest of the plan that was approved before the session; `None` without one. `to_create` has its directories.
     approved: Option<String>,
 }
 
 impl PlanFiles {
-    /// Returns the same value in both of its roles.
+    /// Returns one value twice, once as each of the traits that it implements.
     pub(super) fn shared(
         setup: &ProjectSandbox,
         session: &ConversationId,
@@ -101,7 +101,7 @@ impl PlanFiles {
         PlanRecord::new(self.project.clone(), self.session.clone(), digest).creating(to_create)
     }
 
-    /// Changes the record of the plan that a call is about. Has no effect if there is none.
+    /// Changes the record of the plan that a call is about. Has no effect if that call is about no plan.
     fn becomes(&self, agent: &AgentId, call: CallId, change: impl FnOnce(PlanRecord) -> PlanRecord) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
@@ -133,15 +133,15 @@ pub(super) fn cut_off(
     plans.iter().filter(|plan| Some(*plan) != goes_on).map(notice).collect()
 }
 
-/// Returns the stored plan; `None` if its bytes or its record have changed.
+/// Returns the stored plan; `None` if the plan's bytes or its record have changed.
 fn kept(store: &Store, plan: &CutOffPlan) -> Option<KeptPlan> {
     let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
     let record = kept.record.as_ref()?;
     (kept.digest == plan.digest && record.digest == plan.digest).then_some(kept)
 }
 
-/// Records the progress of a cut-off execution. Returns the plan's name if the stored plan is unchanged. Does not use
-/// the path in the log, which may come from another machine.
+/// Records the progress of a cut-off execution. Returns the plan's name; `None` if the stored plan has changed. Does
+/// not use the path in the log, which may come from another machine.
 fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);
     let kept = kept(&store, plan)?;

@@ -1,4 +1,4 @@
-//! The first step of opening a session: checks its options, and prepares its sandbox.
+//! The first step of opening a session: checks the session's options, and prepares its sandbox.
 
 use std::sync::Arc;
 
@@ -55,20 +55,20 @@ impl PreparedSession {
         &self.setup
     }
 
-    /// Adds MCP servers of a file, which were started before the session.
+    /// Adds MCP servers of a file. They were started once before the session.
     pub(crate) fn with_servers(mut self, servers: Vec<FileServer>) -> Self {
         self.options.file_servers = servers;
         self
     }
 
-    /// Opens the patch file, so that an error shows before the work; `None` if no patch is wanted.
+    /// Opens the patch file, so that an error is reported before the work begins; `None` if no patch is wanted.
     pub(super) fn patch(&self) -> Result<Option<PatchFile>, PatchFileError> {
         let file = self.options.patch.as_deref().map(PatchFile::open).transpose()?;
         Ok(file.map(|file| file.of_project(self.setup.standing().project.as_path())))
     }
 }
 
-/// Returns the mode. It may change if the session has many turns or the user may approve more access.
+/// Returns the mode. It can change if the session has many turns or if the user may approve more access.
 const fn mode(options: &SessionOptions) -> Mode {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let approves_plan = match options.activity {

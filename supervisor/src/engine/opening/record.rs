@@ -19,7 +19,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Opens the recording's directory, before a worker exists that could replace it.
+    /// Opens the recording's directory before a worker exists, which could replace the directory.
     pub(crate) fn open(&self, options: &SessionOptions) -> Result<Recorder, DirectoryError> {
         let recorder = Recorder::create(&self.directory, say)?;
         if let Some(root) = writable_root(&self.directory, options) {
@@ -31,7 +31,7 @@ impl Record {
         Ok(recorder)
     }
 
-    /// Writes the description of the run.
+    /// Writes the description of the run into the recording.
     pub(crate) fn describe(self, recorder: &Recorder, options: &SessionOptions, places: Places) {
         let paths =
             |named: &[NamedPath]| named.iter().map(|named| WirePath::from(named.path.clone())).collect();
@@ -61,7 +61,7 @@ impl Record {
     }
 }
 
-/// Returns the agents' writable directory that contains `directory`; `None` if there is none.
+/// Returns the directory that agents may write and that contains `directory`; `None` if there is none.
 fn writable_root(directory: &Path, options: &SessionOptions) -> Option<PathBuf> {
     let directory = directory.canonicalize().ok()?;
     let project = &options.directory;

@@ -12,7 +12,7 @@ use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 /// Settings of a relay that the user requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RelayWanted {
-    /// APIs of the relay; if empty, the API of the settings.
+    /// APIs that the relay offers; if empty, the API in the settings.
     pub(crate) providers: Vec<ProviderKind>,
     pub(crate) base_url: Option<String>,
     /// Models that clients may use; if empty, all models. Models without a known price are excluded.
@@ -21,7 +21,7 @@ pub(crate) struct RelayWanted {
     pub(crate) max_reply: Option<u64>,
 }
 
-/// Derives a relay's settings from the request, the user's settings and the API keys.
+/// Derives a relay's settings from the user's flags, the user's settings and the API keys.
 pub(crate) fn relay_settings(
     wanted: RelayWanted,
     keys: &TakenKeys,

@@ -1,5 +1,5 @@
-//! Model behind a Unix socket, `--base-url unix:PATH`. A process that can connect to it can spend the user's money and
-//! send data out of the sandbox. So a session does not start if one of its workers could connect.
+//! Model behind the Unix socket of a relay, `--base-url unix:PATH`. A process that can connect to the socket can spend
+//! the user's money and send data out of the sandbox. So a session does not start if one of its workers could connect.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ use crate::engine::place::ProjectSandbox;
 pub(crate) enum RelaySocketError {
     #[error("no relay at {0}: there is no socket at this path\n  hint: start the relay, or check --base-url")]
     Missing(PathBuf),
-    /// Nobody answers on the socket, or the relay refuses this user.
+    /// No relay answers on the socket, or the relay refuses this user.
     #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]
     Silent(PathBuf, #[source] io::Error),
     /// The socket is in a directory in which an agent can replace it.
@@ -30,7 +30,7 @@ pub(crate) enum RelaySocketError {
     )]
     Writable {
         socket: PathBuf,
-        /// Directory that contains the socket and that agents may write.
+        /// Directory that contains the socket and in which agents may write.
         root: PathBuf,
     },
     #[error(
@@ -46,7 +46,7 @@ fn widest(setup: &ProjectSandbox) -> Rights {
     Rights { net: Network::On, ..setup.policy.standing_in(WIDEST) }
 }
 
-/// Checks that a confined process cannot connect to the socket. Returns its path without links, which may change.
+/// Checks that a confined process cannot connect to the socket. Returns the socket's path without links.
 pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let socket = placed(setup, socket)?;
     // If nobody listened, a failed attempt would prove nothing.
@@ -85,7 +85,7 @@ pub(super) fn check_now(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf
     })
 }
 
-/// Returns the socket's path without links. Fails if an agent may write there.
+/// Returns the socket's path without links. Fails if an agent may write in the socket's directory.
 fn placed(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let missing = || RelaySocketError::Missing(socket.to_owned());
     let named = std::path::absolute(socket).map_err(|_| missing())?;

@@ -1,4 +1,4 @@
-//! The third step of opening a session: closes what its earlier runs left open, and prepares its observer.
+//! The third step of opening a session: closes open calls and turns of earlier runs, and prepares the observer.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(super) struct Resumed {
     pub(super) site: Site,
 }
 
-/// Ids of a session, with the values that start its workers and observers.
+/// Ids of a session, and the values that start its workers and observers.
 pub(super) struct Site {
     pub(super) conversation: ConversationId,
     pub(super) boundary: Arc<dyn Boundary>,
     pub(super) observer: SnapshotTaker,
-    /// Temp directory of observers. Dropping it removes it.
+    /// Temp directory of observers. It is removed when this is dropped.
     pub(super) observer_temp: PrivateTemp,
     /// Plan whose execution continues; `None` if there is none.
     pub(super) plan: Option<CutOffPlan>,
@@ -51,7 +51,7 @@ impl Resumed {
     }
 }
 
-/// Returns the cut-off plan to continue; `None` unless the first agent is a planner and somebody can approve plans.
+/// Returns the cut-off plan to continue; `None` unless the first agent is a planner and a user can approve plans.
 fn cut_off_plan(options: &SessionOptions, past: Option<&Past>) -> Option<CutOffPlan> {
     let decides = options.turns == Turns::Many || matches!(options.plan.approver, Approver::Flags { .. });
     past.filter(|_| options.activity == Activity::Plan && decides)

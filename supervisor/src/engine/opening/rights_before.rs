@@ -1,4 +1,4 @@
-//! Compares the access of a resumed session, which present flags and settings determine, with that of its last run.
+//! Compares the access of a resumed session, as present flags and settings determine it, with that of its last run.
 
 use ipc::id::AgentId;
 use ipc::rights::{Execution, Network, RightsSummary};
@@ -11,7 +11,7 @@ struct FirstAccess {
     rights: RightsSummary,
 }
 
-/// Returns the first agent's access after these events; `None` if it is not logged or has another version.
+/// Returns the first agent's access after these events; `None` if it is not logged, or in another version's format.
 fn access<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<FirstAccess> {
     events.fold(None, |access, kind| match kind {
         EventKind::SessionStarted(started) => {

@@ -8,17 +8,17 @@ use protocol::plan::{PlaceToCreate, Plan};
 /// Reason why a worker cannot get write access to a directory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RootFault {
-    /// The directory does not exist, so that the kernel can have no rule for it.
+    /// The directory does not exist. The kernel cannot have a rule for it.
     #[error("write: {} does not exist: make it first, or name an existing directory above this path", .0.display())]
     Missing(PathBuf),
-    /// The path has a link, which kernel rules do not follow. The user did not approve its target.
+    /// The path contains a link, which kernel rules do not follow. The user did not approve the link's target.
     #[error("write: {} leads through a link to {}: name that path instead", .0.display(), .1.display())]
     BehindLink(PathBuf, PathBuf),
     #[error("write: cannot examine {}: {}", .0.display(), .1)]
     Unknown(PathBuf, #[source] io::Error),
 }
 
-/// Returns the reason against an absolute path; `None` if there is none. Any link in it is a reason.
+/// Returns the reason why a worker cannot write to an absolute path, such as a link in it; `None` if it can.
 pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     let path = root.to_owned();
     match root.canonicalize() {
@@ -30,12 +30,12 @@ pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     }
 }
 
-/// Returns the missing directories that a plan asks to write to. The error is a reason why it cannot be executed.
+/// Returns the missing directories that a plan asks to write to. The error says why the plan cannot be executed.
 pub(crate) fn places_to_create(plan: &Plan, project: &Path) -> Result<Vec<PlaceToCreate>, RootFault> {
     roots(plan, project).filter_map(|root| to_create(&root).transpose()).collect()
 }
 
-/// Returns the missing directories of an approved plan. One that was not shown with the approval is an error.
+/// Returns the missing directories of an approved plan. Fails if one was not shown with the approval.
 pub(super) fn places_as_approved(
     plan: &Plan,
     project: &Path,
@@ -78,7 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the directories to create for a requested one, in a project with a directory, a file and two links.
+    /// Returns the directories to create for `asked`, a path in a plan. The project has a directory, a file and two
+    /// links.
     fn given(asked: &str) -> Result<Vec<(String, String)>, String> {
         let place = tempfile::tempdir().unwrap();
         let project = place.path().canonicalize().unwrap();

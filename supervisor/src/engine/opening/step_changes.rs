@@ -39,7 +39,7 @@ impl ToolServer for StepChanges {
     }
 }
 
-/// Returns the changes since the last step ended, or since the first one began, as JSON.
+/// Returns the files that changed since the last step ended, or since the first step began, as JSON.
 async fn changed(
     observer: SnapshotTaker,
     last: &Mutex<Option<Base>>,

@@ -23,7 +23,7 @@ use crate::engine::driver::{
 use crate::engine::mcp::{BesideServers, McpHost, Offered, SessionServers};
 use crate::engine::place::{AgentPlace, ProjectSandbox};
 
-/// Default maximum number of replies of a sub-agent in one turn, except planners and executors.
+/// Default maximum number of replies of a sub-agent in one turn. Planners and executors have no default.
 const USUAL_STEPS: u32 = 200;
 
 pub(super) struct SubAgents {
@@ -36,9 +36,9 @@ pub(super) struct SubAgents {
     pub(super) live: watch::Sender<Lives>,
     pub(super) limits: TreeLimits,
     pub(super) plan_files: Arc<dyn ToolServer>,
-    /// Takes snapshots of the project between the steps of a plan.
+    /// Observer for snapshots of the project between the steps of a plan.
     pub(super) observer: SnapshotTaker,
-    /// MCP servers of the session. Planners and executors get all, other sub-agents those that parents name.
+    /// MCP servers of the session. Planners and executors get all, other sub-agents those in the call that starts them.
     pub(super) servers: Arc<SessionServers>,
 }
 
@@ -121,7 +121,7 @@ impl OpensAgents for SubAgents {
 }
 
 impl SubAgents {
-    /// Returns the model that was requested, that of the role, or that of the session, in this order.
+    /// Returns the model that the call names, or else that of the role or plan, or else the session's.
     fn model(&self, agent: &NewAgent, role: Option<&Role>) -> Result<ModelChoice, String> {
         let SessionOptions { model, window, agent_models, models, .. } = &self.options;
         let of_role = role.and_then(|role| role.model.as_ref());
@@ -141,7 +141,7 @@ impl SubAgents {
         models.choose(wanted)
     }
 
-    /// Returns an agent's tools, and the host of its MCP servers if it has any.
+    /// Returns an agent's tools, and the host of its MCP servers; `None` if it has no servers.
     fn tools(
         &self,
         activity: Activity,
@@ -165,7 +165,7 @@ impl SubAgents {
     }
 }
 
-/// Returns the tool server for all calls that no worker serves.
+/// Combines two tool servers into one; `None` if there is neither.
 pub(super) fn served(
     other: Option<Arc<dyn ToolServer>>,
     servers: Option<Arc<McpHost>>,
@@ -177,7 +177,7 @@ pub(super) fn served(
     }
 }
 
-/// Returns a sub-agent's limits: the lower ones of its parent's request, its role and its part in a plan.
+/// Returns a sub-agent's limits: the lowest of those in the parent's call, in its role and for its part in a plan.
 fn limits(max_steps: Option<u32>, part: Option<Part>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
     let of_role = role.and_then(|role| role.max_steps);
     // A sub-agent needs a limit, since no user watches it.

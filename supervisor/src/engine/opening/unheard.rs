@@ -3,7 +3,7 @@ use protocol::approval::ReviewDecision;
 use protocol::frontend::{Unread, UserAction};
 use protocol::rpc::RequestId;
 
-/// Returns a note on an answer or message of the user that came after the session's end, when no log can record it.
+/// Returns a note about an answer or message that is too late for the session's log; `None` for other actions.
 pub(crate) fn unheard(action: &UserAction) -> Option<String> {
     let UserAction { conversation_id, agent, kind } = action;
     let agent = agent.clone().unwrap_or_else(AgentId::root);

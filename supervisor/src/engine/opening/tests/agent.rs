@@ -53,7 +53,7 @@ fn config() -> AgentConfig {
     }
 }
 
-/// Returns the restored agent's whole state as text.
+/// Returns the whole state of the agent that is restored from these events, as text.
 pub(super) fn gone_on(events: &[SessionEvent]) -> String {
     format!("{:?}", Agent::new(config()).restored(events, false))
 }

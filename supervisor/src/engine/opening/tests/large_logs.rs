@@ -15,7 +15,7 @@ use crate::journal::session::{Needed, Reopened, SessionLog, Sizes, closing, left
 
 const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\n### 2. Write three\n";
 
-/// A step of a generated session. Numbers select among existing items.
+/// A step of a generated session. Numbers select one of the existing agents, calls or messages.
 #[derive(Clone, Debug)]
 enum Step {
     Say,
@@ -290,7 +290,7 @@ const fn is_message(kind: &EventKind) -> bool {
     matches!(kind, EventKind::UserMessage { .. })
 }
 
-/// Returns everything that a resumed session derives from the events, without the texts of the conversation.
+/// Returns all data that a resumed session derives from the events, without the texts of the conversation.
 fn made_of(events: &[SessionEvent]) -> String {
     let standing = standing(events);
     let messages: Vec<_> =
