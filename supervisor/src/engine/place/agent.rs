@@ -16,7 +16,7 @@ pub(crate) struct AgentPlace {
 }
 
 impl ProjectSandbox {
-    /// Returns the temp directory and confinement of a sub-agent. `rights` has no temp directory.
+    /// Returns the private temp directory and the confinement of a sub-agent. `rights` includes no temp directory.
     pub(crate) fn sub_agent_place(&self, mut rights: Rights) -> Result<AgentPlace, SetupError> {
         let temp = self.another_temp()?;
         let path = WirePath::from(temp.path());

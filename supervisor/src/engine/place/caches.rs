@@ -1,4 +1,4 @@
-//! Directory with a session's package caches, in one directory for each access level.
+//! Directory of a session's package caches, which contains one directory for each access level.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,9 +16,9 @@ use crate::process::messages::say;
 
 #[derive(Debug)]
 pub(super) enum CachesRoot {
-    /// Directory of the project. It stays after the session.
+    /// Directory for the project. It stays after the session.
     Lasting(PathBuf),
-    /// Directory of the session. Dropping it removes it.
+    /// Directory for the session. It is removed when this is dropped.
     OfSession(PrivateTemp),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct CachesWanted<'a> {
 }
 
 impl CachesRoot {
-    /// Creates the directory. `None` if there is a single access level and the caches do not outlive the session.
+    /// Creates the directory. Returns `None` if there is a single access level and the caches end with the session.
     pub(super) fn make(
         wanted: CachesWanted<'_>,
         directories: &Directories,

@@ -6,7 +6,7 @@ use ipc::confinement::Environment;
 
 use super::error::SetupError;
 
-/// Returns the home of the user that workers run as; `None` if it is unknown.
+/// Returns the home of the user that workers run as; `None` if the home is unknown.
 pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     match owner {
         Some(owner) => owner.home.clone(),
@@ -14,7 +14,7 @@ pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     }
 }
 
-/// Parses flags `NAME`, which pass a variable on, and `NAME=VALUE`, which set one.
+/// Parses the values of `--env`: `NAME` passes a variable on, `NAME=VALUE` sets one.
 pub(super) fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {

@@ -11,27 +11,27 @@ use crate::process::exit::Exit;
 /// Error because of which the sandbox of a session could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
-    /// The directories for Bailiwick's own files are unknown.
+    /// The paths of the directories for Bailiwick's own files are unknown.
     #[error(transparent)]
     Directories(#[from] DirectoriesError),
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// A path in a flag does not exist, or agents may not have access to it.
+    /// A path in a flag does not exist, or is one to which agents may not have access.
     #[error("{flag} {path}: {why}")]
     Path {
         flag: &'static str,
         path: PathBuf,
-        /// Reason, as the end of a sentence about the path.
+        /// Reason, as the end of a sentence that begins with the path.
         why: String,
     },
-    /// The project's owner cannot execute Bailiwick's programs.
+    /// The project's owner, as whom workers run, cannot execute Bailiwick's programs.
     #[error(
         "{program}: a worker for this project runs as uid {uid}, which cannot open {closed}\n  hint: install Bailiwick's programs where everybody can execute them, as in /usr/local/bin, or run as the project's owner"
     )]
     Programs {
         program: PathBuf,
         uid: u32,
-        /// First directory on the way to the program that this user cannot enter.
+        /// First directory in the program's path that this user cannot enter.
         closed: PathBuf,
     },
     /// Directories that agents may write contain too many hidden files.
@@ -42,7 +42,7 @@ pub(crate) enum SetupError {
     Env(OsString),
     #[error(transparent)]
     Temp(#[from] TempError),
-    /// A session was killed during a command, and the user has not decided about its changes.
+    /// A session was killed during a command, and the user has not decided about the command's changes.
     #[error("cannot start in this project: {0}")]
     Leftovers(io::Error),
     #[error("cannot prepare to start processes: {0}")]

@@ -1,4 +1,4 @@
-//! Git of the user, run in a sandbox that reads what an agent may read and writes nothing.
+//! The user's git, run in a sandbox that may read the same as an agent and write nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,11 +15,11 @@ use boundary::tripwire::{ConfinedGit, GitQuestion};
 /// Time limit for one call of git, since the user waits for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Variables by which git fetches no missing objects, ignores replacement objects, and writes nothing.
+/// Variables with which git fetches no missing objects, ignores replacement objects, and writes nothing.
 pub(crate) const GIT_READS: &[(&str, &str)] =
     &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// Prefix of variables that contain git configuration or name a file of it, git-config(1).
+/// Prefix of variables that contain git configuration or name a file with it, git-config(1).
 const CONFIGURATION: &str = "GIT_CONFIG";
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct ReadingGit {
 }
 
 impl ReadingGit {
-    /// Prepares to run git under `confinement`, made read-only.
+    /// Prepares to run git in the confinement `confinement`, but without write access.
     pub(super) fn new(spawner: Spawner, confinement: Confinement) -> Self {
         let set = GIT_READS.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

@@ -5,8 +5,8 @@ use boundary::policy::split_variable;
 
 use crate::settings::config::{ConfigOrigin, Effective, Element};
 
-/// Returns a note for each flag without an effect, which may be a typing error. Settings files are skipped, because
-/// they may be for several machines.
+/// Returns a note for each flag that has no effect and so may be a typing error. Settings files are not checked,
+/// because they may be for several machines.
 pub(crate) fn idle_flags(effective: &Effective, project: &Path) -> Vec<String> {
     let is_set = |name: &OsStr| std::env::var_os(name).is_some();
     let mut notes: Vec<_> = by_flag(effective.hide()).filter_map(|path| absent(project, path)).collect();

@@ -1,4 +1,4 @@
-//! Changes by a session that was killed during a command: the user keeps them or restores the earlier state.
+//! Changes by a session that was killed during a command. The user keeps these changes or restores the earlier state.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,13 +10,13 @@ use super::error::SetupError;
 use super::wanted::Leftovers;
 use crate::process::messages::{one_line, say, tell};
 
-/// Maximum number of lines of a difference that are shown.
+/// Maximum number of lines of a file's difference that are shown.
 const MOST_LINES: usize = 40;
 
-/// Maximum number of files that a refusal names.
+/// Maximum number of changed files that the refusal to start names.
 const MOST_NAMED: usize = 20;
 
-/// Keeps the changes or restores the earlier state, by the user's decision. Called before any process can write.
+/// Keeps the changes or restores the earlier state, as `word` says. Must be called before any process can write.
 pub(super) fn settle(watch: &Watch, word: Leftovers) -> Result<(), SetupError> {
     let decide: fn(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>> = match word {
         Leftovers::Leave => return Ok(()),
@@ -50,7 +50,7 @@ fn named(place: &CutOffChange) -> String {
     one_line(&format!("{} ({})", place.path.display(), place.what))
 }
 
-/// Asks the user about each file, again after an invalid answer. Fails if the user quits or the terminal is closed.
+/// Asks the user about each file, until the answer is valid. Fails if the user quits or the terminal is closed.
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
     writeln!(out, "A session was killed here during a command. Your git, shell and editors run")?;

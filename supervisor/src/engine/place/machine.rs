@@ -1,4 +1,4 @@
-//! Access restrictions that do not come from Bailiwick: file modes for the workers' user, and read-only mounts.
+//! Access restrictions of the machine, not of Bailiwick: file modes for the workers' user, and read-only mounts.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -17,12 +17,12 @@ const READ: u32 = 4;
 const WRITE: u32 = 2;
 const EXECUTE: u32 = 1;
 
-/// User that workers run as. Workers have no capabilities, so that file modes restrict even root.
+/// User that workers run as. Workers have no capabilities, so that file modes restrict root too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
     /// The user of the supervisor, who is not root.
     Myself,
-    /// Root or another user. Workers have no group but this one.
+    /// Root or another user. Workers have only the group of this identity.
     Capless(Identity),
 }
 
@@ -37,7 +37,7 @@ impl User {
         }
     }
 
-    /// Returns what file modes allow at a path without links. Does not open the file.
+    /// Returns the kinds of access that file modes allow at a path without links. Does not open the file.
     pub(crate) fn permits(self, path: &Path) -> Permits {
         let exists = path.symlink_metadata().is_ok();
         let nearest = path.ancestors().skip(1).find(|place| place.exists()).unwrap_or(path);
@@ -51,7 +51,7 @@ impl User {
         }
     }
 
-    /// Returns the machine's restrictions for this user. `hidden` are the hidden paths of the session.
+    /// Returns the machine's restrictions for this user. `hidden` has the hidden paths of the session.
     pub(crate) fn machine(self, hidden: &[WirePath]) -> Machine {
         let closed = |place: &&WirePath| {
             let exists = place.as_path().exists();
@@ -95,14 +95,14 @@ impl User {
         path.symlink_metadata().is_ok_and(|meta| meta.uid() == uid)
     }
 
-    /// True if a sticky directory prevents this user from removing the file (inode(7)).
+    /// True if a sticky directory prevents this user from removing a file in it (inode(7)).
     fn is_stuck(self, path: &Path, directory: &Path) -> bool {
         let is_sticky = directory.metadata().is_ok_and(|meta| meta.mode() & 0o1000 != 0);
         is_sticky && path.symlink_metadata().is_ok() && !self.owns(path) && !self.owns(directory)
     }
 }
 
-/// Returns the three bits of the file's mode that apply to a user.
+/// Returns the three permission bits of the file's mode that apply to a user.
 fn mode_of(identity: Identity, meta: &Metadata) -> u32 {
     let shift = match () {
         () if meta.uid() == identity.uid => 6,

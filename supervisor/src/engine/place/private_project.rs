@@ -12,7 +12,7 @@ use super::wanted::{Caches, ConfinementOptions};
 use crate::process::directories::Directories;
 use crate::process::scratch::private_directory;
 
-/// Empty project for commands that need a project but are about none. Dropping it removes it.
+/// Empty project for commands that need some project. Dropping it removes it.
 #[derive(Debug)]
 pub struct PrivateProject {
     pub sandbox: ProjectSandbox,
@@ -32,7 +32,7 @@ impl PrivateProject {
         Ok(Self { sandbox, _directory: directory })
     }
 
-    /// Creates the project, with worker and sandbox-exec from the directory of `program`.
+    /// Creates the project. Its worker and sandbox-exec are those in the directory of `program`.
     pub fn beside(program: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let program = Some(program.to_owned());
         Ok(Self::new(ConfinementOptions { program, ..ConfinementOptions::default() })?)

@@ -11,7 +11,7 @@ use super::scope::PlaceScope;
 use crate::process::messages::say;
 
 impl PlaceScope {
-    /// Returns the programs beside `program` or the running program. Fails if `identity` cannot execute them there.
+    /// Returns the programs beside `program`, or beside the running one. Fails if `identity` cannot execute them there.
     pub(super) fn programs(
         &self,
         mode: ApprovalMode,
@@ -29,7 +29,7 @@ impl PlaceScope {
     }
 }
 
-/// Fails if this user cannot execute the worker.
+/// Fails if the user `identity` cannot execute the worker.
 fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupError> {
     match closed_to(identity, &programs.worker) {
         Some(closed) => {
@@ -39,7 +39,7 @@ fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupEr
     }
 }
 
-/// Warns if agents can write to the directory of Bailiwick's programs, which the next session executes.
+/// Warns if agents can write to the directory of Bailiwick's programs, because the next session executes these.
 fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &Path, write: &[WirePath]) {
     let place = programs.sandbox_exec.parent().unwrap_or(Path::new("/"));
     let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());

@@ -40,7 +40,7 @@ pub(super) struct PlaceScope {
     pub(super) write: Vec<WirePath>,
     /// Sockets of other programs that agents may connect to.
     sockets: Vec<WirePath>,
-    /// Git directories and lasting caches, which agents may write in mode `auto`.
+    /// Directories that agents may write in mode `auto`: git directories and caches that stay after the session.
     pub(super) auto: Vec<WirePath>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct PlaceScope {
 pub(crate) struct Mode {
     /// Mode at the start of the session.
     pub first: ApprovalMode,
-    /// True if the user may change the mode, or approve access that only another mode gives.
+    /// True if the user may change the mode during the session, or approve access that only another mode gives.
     pub may_change: bool,
 }
 
@@ -61,22 +61,22 @@ impl Mode {
         Self { first: mode, may_change: true }
     }
 
-    /// True if agents may get write access to the project, by the mode or an approval.
+    /// True if agents may get write access to the project, by the mode or by an approval.
     pub(super) const fn may_write(self) -> bool {
         self.may_change || self.permits().may_come_to_write()
     }
 
-    /// True if commands may run with more access than at the start.
+    /// True if commands may get more access than they have at the start.
     pub(super) const fn has_levels(self) -> bool {
         self.may_change || self.permits().asks()
     }
 
-    /// Returns the mode with the most access that the session can change to.
+    /// Returns the mode with the most access that the session may change to.
     pub(super) const fn widest(self) -> ApprovalMode {
         if self.may_change { WIDEST } else { self.first }
     }
 
-    /// True if that mode may write to the project.
+    /// True if agents may write to the project in the mode with the most access that the session may change to.
     pub(super) const fn comes_to_be_written(self) -> bool {
         permits(Position::FIRST, self.widest()).writes_project()
     }
@@ -124,7 +124,7 @@ impl PlaceScope {
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, sockets, auto })
     }
 
-    /// Returns the files that the tripwire watches; `None` if agents may never write any of them.
+    /// Returns the files that the tripwire watches; `None` if agents may write none of them, even later.
     pub(super) fn watch(&self, mode: Mode, directories: &Directories, allow_shared: bool) -> Option<Watch> {
         let Self { project, elsewhere, given, caches, .. } = self;
         let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
@@ -150,7 +150,7 @@ impl PlaceScope {
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
     }
 
-    /// Returns all levels' environments. `said` has variables of flags; `attended` is true at a user's terminal.
+    /// Returns the environments of all levels. `said` has variables of flags; `attended` is true at a user's terminal.
     pub(super) fn environments(
         &self,
         said: Environment,
@@ -180,7 +180,7 @@ impl PlaceScope {
         Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
-    /// Returns the access policy, and the owner of the cache directory.
+    /// Returns the access policy, and the directory of the caches, whose owner is the caller from then on.
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
@@ -237,7 +237,7 @@ fn resolve(
     Ok((project, defaults.with(&hide)))
 }
 
-/// Returns the git directories outside the project, without those that contain hidden paths or are in a hidden path.
+/// Returns the git directories outside the project, except those in a hidden path and those that contain one.
 fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDirs {
     if !mode.comes_to_be_written() {
         return ExternalGitDirs::default();
@@ -258,7 +258,7 @@ fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDir
     elsewhere
 }
 
-/// Returns the named paths in the project, relative to it. Warns of all others.
+/// Returns the named paths that are in the project, relative to it. Warns of all other paths.
 fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     let mut kept = Vec::new();
     for NamedPath { path, origin } in named {
@@ -276,8 +276,8 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     kept
 }
 
-/// Returns the sockets that agents may connect to. Fails if a flag names one that is hidden or cannot be allowed. Skips
-/// such a socket in a settings file, because it may be missing on this machine.
+/// Returns the sockets that agents may connect to. If a socket is hidden or cannot be allowed, fails if a flag names
+/// it, and skips it if a settings file does, because it may be missing on this machine.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match sockets::hides_socket(hidden, &found) {
         Some(root) => Err(format!("is inside {root}, which is hidden: no socket there can be allowed")),
@@ -299,7 +299,7 @@ fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<V
     Ok(sockets)
 }
 
-/// Returns notes on writable directories that are protected by the settings and thus not writable.
+/// Returns notes on directories that a setting or flag makes writable but a protected path contains.
 fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<String> {
     let note = |NamedPath { path, origin }: &NamedPath| {
         let root = project.join(path).canonicalize().ok()?;
@@ -326,8 +326,8 @@ fn is_solid(path: &Path) -> bool {
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 
-/// Returns the directories that the user made writable, none in the caches `levels`. Fails if a flag names one that
-/// cannot be allowed; skips such a directory in a settings file, because it may be missing on this machine.
+/// Returns the directories that the user made writable, none of them in the caches `levels`. If a directory cannot be
+/// allowed, fails if a flag names it, and skips it if a settings file does, because it may be missing on this machine.
 fn write_roots(
     project: &Path,
     named: &[NamedPath],

@@ -31,12 +31,12 @@ use crate::process::messages::say;
 pub struct ProjectSandbox {
     pub(crate) directories: Directories,
     pub policy: Policy,
-    /// Files that the tripwire watches; `None` if agents may never write any of them.
+    /// Files that the tripwire watches; `None` if agents may write none of them, even later.
     pub watch: Option<Watch>,
     /// True if the user may change the mode.
     may_change: bool,
     environments: Environments,
-    /// True if the session may start although a layer of the sandbox is missing.
+    /// True if the session may start even if a layer of the sandbox is missing.
     pub(crate) allow_degraded: bool,
     pub(crate) tier: TierChoice,
     bounds: Bounds,
@@ -48,12 +48,12 @@ pub struct ProjectSandbox {
     pub(crate) devices: Devices,
     pub(crate) temps: Temps,
     pub temp: PrivateTemp,
-    /// Directory of the package caches. Dropping it removes the directory unless that outlives the session.
+    /// Directory of the package caches; `None` without caches. Dropping this removes a directory for the session alone.
     caches: Option<CachesRoot>,
 }
 
 impl ProjectSandbox {
-    /// Creates Bailiwick's own directories and a private temp directory, and derives the sandbox.
+    /// Creates Bailiwick's own directories and a private temp directory, and derives the sandbox from the options.
     pub(crate) fn new(
         directories: Directories,
         directory: &Path,
@@ -138,7 +138,7 @@ impl ProjectSandbox {
         }
     }
 
-    /// Returns the watched files that the first worker may write; `None` if it may write none.
+    /// Returns the watched files if the first worker may write one of them; `None` if it may write none.
     pub(crate) fn watched_at_once(&self) -> Option<Watch> {
         self.mode_places().watch_under(&self.policy.standing()).cloned()
     }
@@ -154,7 +154,7 @@ impl ProjectSandbox {
         ModePlaces::new(watch, environments)
     }
 
-    /// Starts a sandbox-exec that waits for the first worker, to save time. Called only if a worker will start.
+    /// Starts sandbox-exec early to save time: it waits for the first worker. Called only if a worker will start.
     pub(crate) fn announce_worker(&self) {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }
@@ -180,7 +180,7 @@ impl ProjectSandbox {
         self.environments.places.clone()
     }
 
-    /// Returns the confinement of a worker beside the agents, with the temp directory `temp` and no devices.
+    /// Returns the confinement of a worker that serves no agent. It has the temp directory `temp` and no devices.
     pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
             environment: self.environments.beside(&temp, &rights.net),
@@ -194,7 +194,7 @@ impl ProjectSandbox {
     }
 }
 
-/// Returns the user's git, run in a read-only sandbox.
+/// Returns the user's git in a read-only sandbox.
 fn reading_git(
     rights: Rights,
     wanted: &ConfinementOptions,

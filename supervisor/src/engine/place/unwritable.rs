@@ -8,7 +8,7 @@ use protocol::error_code::ErrorCode;
 
 use crate::process::messages::say;
 
-/// Warns if file modes or mounts make the project read-only for the workers' user, whatever access agents have.
+/// Warns if file modes or mounts make the project read-only for the workers' user, even if agents have write access.
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
     if let Some(why) = unwritable(project, identity) {
         let text = format!(

@@ -15,7 +15,7 @@ use crate::settings::config::{ConfigOrigin, Effective, Element, at_home, can_ask
 /// Lifetime of a project's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Caches {
-    /// The caches stay after the session, if that is possible.
+    /// The caches stay after the session if there is a directory for them.
     #[default]
     OutliveIt,
     /// The caches are removed at the end of the session.
@@ -25,14 +25,14 @@ pub(crate) enum Caches {
 /// Decision about changes by an earlier session that was killed during a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Leftovers {
-    /// No check for such changes, because the session writes nothing in the project.
+    /// No check for such changes, because this session writes nothing in the project.
     #[default]
     Leave,
-    /// Refuses to start if there are such changes.
+    /// The session does not start if there are such changes.
     Refuse,
     /// Asks the user at the terminal about each change.
     Ask,
-    /// One decision for all changes.
+    /// The same decision for all changes.
     All(BaselineChoice),
 }
 
@@ -51,18 +51,18 @@ pub(crate) struct ConfinementOptions {
     pub protect: Vec<NamedPath>,
     /// Variables of commands: `NAME` passes one on, `NAME=VALUE` sets one.
     pub env: Vec<OsString>,
-    /// True if commands run at a user's terminal.
+    /// True if commands run at a user's terminal, as standard input.
     pub attended: bool,
     /// Limits of one call.
     pub limits: Limits,
     /// Resource limits of one worker.
     pub bounds: Bounds,
-    /// True if the session may start although a layer of the sandbox is missing.
+    /// True if the session may start even if a layer of the sandbox is missing.
     pub allow_degraded: bool,
     pub tier: TierChoice,
     pub caches: Caches,
     pub leftovers: Leftovers,
-    /// Program in whose directory the other programs are; `None` for the running program.
+    /// Program in whose directory Bailiwick's other programs are; `None` for the running program.
     pub program: Option<PathBuf>,
 }
 
@@ -74,20 +74,20 @@ pub(crate) struct NamedPath {
 }
 
 impl ConfinementOptions {
-    /// Combines settings with flags that have no setting.
+    /// Combines settings with the flags that have no setting.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
         let leftovers = flags.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
         let caches = if flags.forget_caches { Caches::EndWithIt } else { Caches::OutliveIt };
         Self { caches, leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
     }
 
-    /// Sets the lifetime of caches. If `is_one` (a run of a batch), caches end with the run.
+    /// If `is_one` is true (one run of a batch), makes the caches end with the run.
     pub(crate) fn of_batch(self, is_one: bool) -> Self {
         let caches = if is_one { Caches::EndWithIt } else { self.caches };
         Self { caches, ..self }
     }
 
-    /// Lets the user decide about an earlier session's changes, if there is a terminal and no flag decides.
+    /// Lets the user decide about changes of an earlier session, if there is a terminal and no flag has decided.
     pub(crate) fn asking(self) -> Self {
         match self.leftovers {
             Leftovers::Refuse if can_ask() => Self { leftovers: Leftovers::Ask, ..self },
@@ -117,7 +117,7 @@ impl ConfinementOptions {
     }
 }
 
-/// Returns a relay's socket, to be hidden because it leads out of the sandbox; `None` without a relay.
+/// Returns the socket of a relay. It is to be hidden, because it leads out of the sandbox. `None` without a relay.
 fn relay(effective: &Effective) -> Option<NamedPath> {
     let path = socket_of(effective.base_url()?)?.to_owned();
     Some(NamedPath { path, origin: ConfigOrigin::Flag("--base-url") })
