@@ -24,7 +24,7 @@ pub(crate) struct ChildSaid {
     pub output: String,
 }
 
-/// Error because of which a run has no result.
+/// Error because of which a confined run has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InsideError {
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub(crate) enum InsideError {
     Refused {
         stage: String,
         detail: String,
-        /// Reason why the machine cannot have the full tier; `None` if it can or another step failed.
+        /// Reason why the machine cannot have the full tier; `None` if it can, or if another step failed.
         refusal: Option<FullTierRefusal>,
     },
     #[error("sandbox-exec ended too early, or its output is invalid: {0}")]
@@ -71,11 +71,11 @@ pub(crate) async fn run_program(
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SelfTestTargets<'a> {
     pub hidden: Option<&'a Path>,
-    /// Name of an abstract Unix socket that has a listener; `None` skips the attempt.
+    /// Name of an abstract Unix socket on which a process listens; `None` skips the attempt to connect to it.
     pub abstract_name: Option<&'a str>,
 }
 
-/// Starts a confined process that tries accesses that no setting allows. Returns one attempt for each object.
+/// Starts a confined process that attempts accesses that no setting allows. Returns the outcome of each attempt.
 pub(crate) async fn self_test(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -91,7 +91,7 @@ pub(crate) async fn self_test(
     Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))
 }
 
-/// Starts a confined process that tries these accesses. Returns their outcomes in the same order.
+/// Starts a confined process that attempts these accesses. Returns their outcomes in the same order.
 pub(crate) async fn try_all(
     setup: &ProjectSandbox,
     confinement: Confinement,

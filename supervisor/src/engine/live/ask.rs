@@ -28,7 +28,7 @@ pub(crate) enum LiveAnswer {
     Nothing(String),
 }
 
-/// Asks all running sessions, in the order of their names. Omits sessions that ended meanwhile.
+/// Asks all running sessions, in the order of their names. Omits sessions that end before they answer.
 pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, LiveAnswer)> {
     let directory = directories.live();
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();

@@ -1,7 +1,6 @@
-//! Socket on which a session reports the confinement of its workers to processes of the same user. Agents cannot see
-//! it.
+//! Socket on which a session reports the confinement of its workers to processes of the same user, except agents.
 //!
-//! The session reads no input from the socket, so that nobody can change the session by it.
+//! The session reads no input from the socket, so that no process can change the session by it.
 
 mod ask;
 mod socket;

@@ -27,7 +27,8 @@ pub(crate) struct LiveSocket {
 }
 
 impl LiveSocket {
-    /// Starts to answer. The caller must have locked the session's log, so that an existing socket is a leftover.
+    /// Creates the socket and answers on it. An existing socket is a leftover, as the caller has locked the session's
+    /// log.
     pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
@@ -55,7 +56,7 @@ impl Drop for LiveSocket {
     }
 }
 
-/// Answers one connection after another, since answers are short.
+/// Answers connections one after another, since each answer takes little time.
 async fn answer(listener: UnixListener, live: watch::Receiver<Lives>) {
     loop {
         match listener.accept().await {
@@ -78,7 +79,7 @@ async fn tell(mut stream: UnixStream, answer: Vec<u8>) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// True if the other end runs as the supervisor's user. Confined processes of this user cannot reach the socket.
+/// True if the process at the other end runs as the supervisor's user. Confined processes cannot reach the socket.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }

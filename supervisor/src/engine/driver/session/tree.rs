@@ -239,8 +239,8 @@ impl AgentTree {
         Some(FinishedAgent(self.closed.swap_remove(at)))
     }
 
-    /// Returns the number of free slots at this sub-agent's level. A waiting parent keeps its slot, so levels have
-    /// their own.
+    /// Returns the number of free slots at this sub-agent's level. Levels have separate slots: waiting parents keep
+    /// theirs.
     fn free_places(&self, id: &AgentId) -> usize {
         let at_work =
             self.living.iter().filter(|(living, child)| living.level() == id.level() && child.call.is_some());

@@ -1,5 +1,4 @@
-//! A boundary for tests, whose workers are tasks without processes, which answer, never answer, or end, as the test
-//! says.
+//! A boundary for tests, whose workers are tasks without processes: they answer, never answer, or end, by order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,8 +41,7 @@ pub(super) struct Imagined {
     pub(super) started: Mutex<HashMap<AgentId, u32>>,
     pub(super) alive: Arc<Mutex<i32>>,
     living: Arc<Mutex<Vec<(AgentId, Rights)>>>,
-    /// Workers that started with more access than a living worker of an agent above, or less than one of an agent
-    /// below.
+    /// Workers that started with more access than a worker of an agent above, or less than one of an agent below.
     pub(super) wider: Arc<Mutex<Vec<String>>>,
     writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
     /// Number of commands that began while a command of another agent could still write.

@@ -30,8 +30,7 @@ pub struct SessionWorker {
     /// Confinement of the next worker, which starts once the present worker is gone; an error if none may start.
     replacement: Option<Result<WatchedConfinement, StartError>>,
     renewal: Renewal,
-    /// True while a sub-agent's worker with withdrawn access is being ended. The replacement of this worker waits for
-    /// it.
+    /// True while a sub-agent's worker is being ended to withdraw access. This agent's next worker waits for that.
     waits_for_subtree: bool,
     not_enforced: Vec<String>,
     /// Reason why the latest worker does not run on the full tier, although the best tier was requested.
@@ -198,8 +197,8 @@ impl SessionWorker {
         }
     }
 
-    /// Replaces the worker by one with the same access once its open calls are over. The new worker's caches include
-    /// what was added to the caches of levels with more access.
+    /// Replaces the worker by one with the same access once its open calls are over. The new caches include what was
+    /// added to the caches of levels with more access.
     pub fn renew(&mut self) {
         let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
         if lives && self.replacement.is_none() {
