@@ -45,8 +45,7 @@ pub enum ProposalError {
 impl Proposal {
     /// Returns the proposal of a change of files that a worker prepared. Fails if the change differs from the call.
     ///
-    /// `place` returns the path to make writable for a file, if any. Comparing the texts takes up to two seconds per
-    /// file.
+    /// `place` returns the path to make writable for a file, if any. Comparing a file's texts takes up to two seconds.
     pub fn of_patch(
         call: &ToolCall,
         effect: Effect,

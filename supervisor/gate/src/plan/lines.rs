@@ -55,8 +55,8 @@ impl PlanLine<'_> {
     }
 }
 
-/// Returns the lines of a plan file. Fails for control characters, unclosed fences and comments, and code indented less
-/// than its fence.
+/// Splits a plan file into lines. Fails for control characters, unclosed fences and comments, and code left of its
+/// fence.
 pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
     let mut lines = Vec::new();
     let mut inside = Inside::Nothing;

@@ -92,8 +92,8 @@ impl Registry {
         names.iter().map(String::as_str).find(|name| self.find(name).is_none())
     }
 
-    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that no
-    /// longer exists.
+    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that is
+    /// gone.
     pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
         let found = |definition: &ToolDefinition| {
             let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);

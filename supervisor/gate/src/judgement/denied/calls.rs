@@ -24,8 +24,7 @@ pub(super) fn refused_call(standing: &StandingRights, line: &str) -> Option<Deni
 }
 
 /// Returns the system call that a line names, if the sandbox denies this call with any access. `socket` counts only
-/// with a broker, since without one an approval of the network allows it; `io_uring` calls count only if the kernel has
-/// them.
+/// with a broker, since without one the network allows it; `io_uring` calls count only if the kernel has them.
 pub(super) fn unpermitted_call(standing: &StandingRights, line: &str) -> Option<DeniedCall> {
     denied_call(line).filter(|call| match call.name {
         "socket" => standing.tier != Tier::FloorUnmediated,

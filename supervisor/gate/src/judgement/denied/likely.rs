@@ -1,8 +1,8 @@
 //! Denials in a command's output. Programs can print anything, so the output alone makes a denial only likely.
 //!
-//! A line counts only if it names a path outside of the agent's access that file modes would have permitted. If the
-//! worker repeats the access and the kernel gives the same error, the denial is proved. If the kernel permits it, there
-//! was no denial.
+//! A line counts only if its path is outside of the agent's access and file modes would have permitted the access. If
+//! the worker repeats the access and the kernel gives the same error, the denial is proved. If the kernel permits it
+//! then, there was no denial.
 
 use complaint::{Line, REFUSALS, lines};
 use ipc::confinement::Tier;
