@@ -13,7 +13,7 @@ pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     ]
 }
 
-/// Returns the tools that can change something. While planning, or if the agent never writes, only the shell can.
+/// Returns the tools that can change something: only the shell while planning, and for an agent that never writes.
 pub(super) fn acting(activity: Activity, writes: bool) -> Vec<Box<dyn Tool>> {
     let shell: Box<dyn Tool> = Box::new(Typed::<ShellExec>::new());
     match activity {

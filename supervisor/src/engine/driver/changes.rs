@@ -48,7 +48,7 @@ impl ChangeTracker {
         self.patch.is_some()
     }
 
-    /// Returns the beginning of a notice that no changes can be listed. The caller appends the cause.
+    /// Returns the beginning of the notice about a failed snapshot or comparison. The caller appends the cause.
     pub const fn failure(&self) -> &'static str {
         if self.writes_patch() { "no patch was written" } else { "cannot list the changed files" }
     }

@@ -70,7 +70,7 @@ impl EventSink {
         self.has_plan
     }
 
-    /// Returns the number of denials and the first denials, and removes the latter.
+    /// Returns the number of all denials, and returns and removes the first denials.
     pub(super) fn take_denials(&mut self) -> (u32, Vec<Denial>) {
         (self.denials, std::mem::take(&mut self.denied))
     }

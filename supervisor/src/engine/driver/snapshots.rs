@@ -222,7 +222,7 @@ impl Snapshots {
         Ok(taken.unwrap_or_default())
     }
 
-    /// Waits for the open snapshots, and returns the changed files. Aborts a snapshot before a write if none happened.
+    /// Waits for the open snapshots, and returns the changed files. Aborts a snapshot for a write that never began.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;
         let open = self.before_write.take().filter(|task| {

@@ -15,7 +15,7 @@ use crate::journal::checkpoints::{CheckpointChanges, counts};
 /// Maximum lag of a file's timestamp behind the clock, in nanoseconds: a kernel tick at 100 Hz, and a margin.
 const TICK_NS: i64 = 12_000_000;
 
-/// Maximum time in nanoseconds by which a timestamp may be outside the time between two snapshots. Others are ignored.
+/// Maximum distance of a timestamp from the time between two snapshots, in nanoseconds. Other timestamps are ignored.
 const CLOCK_NS: i64 = 2_000_000_000;
 
 /// Calls that may have made changes since the last snapshot.

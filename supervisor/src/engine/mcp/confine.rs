@@ -160,7 +160,7 @@ fn confine_at(
     Ok(Confined { confinement, shared, access })
 }
 
-/// Makes existing files that programs outside the sandbox run later read-only. Only the full tier enforces this.
+/// Makes existing files read-only if programs outside the sandbox run them later. Only the full tier enforces this.
 pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<()> {
     let own = confinement.temp.clone();
     let written = confinement.rights.write.iter().filter(|root| Some(*root) != own.as_ref());

@@ -113,7 +113,7 @@ impl Tool for CallTool {
         &self.0
     }
 
-    /// Parses the call as a call of the tool that its arguments name, so that this call is judged and shown.
+    /// Parses the call as a call of the tool that its arguments name. The gate then judges that call.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         let expected = "{name, arguments?}";
         let CallArguments { name, arguments } =

@@ -45,7 +45,7 @@ pub(crate) struct SessionServers {
     pub(crate) notices: Vec<String>,
     /// Approved tools of each server that offers any.
     pub(crate) pins: Vec<ToolPinned>,
-    /// Own directories of the servers of a file. They are removed when this is dropped.
+    /// Own directories of the servers of a file. Dropping this removes the directories.
     _own: Vec<Arc<PrivateTemp>>,
 }
 

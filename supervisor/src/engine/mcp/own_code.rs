@@ -36,7 +36,7 @@ struct CodeDigest {
 }
 
 impl OwnCode {
-    /// Reads the files. Has none if the server has no variables, hosts and write directories, and so no more access.
+    /// Reads the files; none for a server without variables, hosts and write directories, which has no more access.
     pub(super) fn of(setup: &ProjectSandbox, server: &McpServer) -> Self {
         if server.env.is_empty() && server.net.is_off() && server.write.is_empty() {
             return Self::default();

@@ -16,7 +16,7 @@ const REPLY_TOKENS: u32 = 32_000;
 pub(crate) struct ModelOptions {
     pub name: String,
     pub facts: Facts,
-    /// Effort of the model's thinking; `None` for the model's default.
+    /// Effort that requests ask of the model; `None` for the model's default.
     pub effort: Option<Effort>,
     /// True if thinking is on; `None` for the model's default.
     pub thinking: Option<bool>,

@@ -144,7 +144,7 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// Returns `asked`. For planning, sets the settings' model for planning in it unless `asked` names a model.
+/// Returns `asked`. For planning, adds the settings' model for planning unless `asked` names a model.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);
     let settled = |key: &str| effective.get(key).filter(|settled| settled.value.is_some());

@@ -49,7 +49,7 @@ struct KnownPlan {
     plans: HashMap<AgentCall, (PathBuf, String)>,
     /// Missing directories that a plan writes to, as shown with its approval request, by the digest of the plan.
     to_create: HashMap<String, Vec<PlaceToCreate>>,
-    /// Digest of the plan that was approved before the session; `None` without one. `to_create` has its directories.
+    /// Digest of the plan that was approved before the session; `None` without such a plan.
     approved: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Site {
     pub(super) conversation: ConversationId,
     pub(super) boundary: Arc<dyn Boundary>,
     pub(super) observer: SnapshotTaker,
-    /// Temp directory of observers. It is removed when this is dropped.
+    /// Temp directory of observers. Dropping this removes the directory.
     pub(super) observer_temp: PrivateTemp,
     /// Plan whose execution continues; `None` if there is none.
     pub(super) plan: Option<CutOffPlan>,

@@ -18,7 +18,7 @@ use crate::process::messages::say;
 pub(super) enum CachesRoot {
     /// Directory for the project. It stays after the session.
     Lasting(PathBuf),
-    /// Directory for the session. It is removed when this is dropped.
+    /// Directory for the session. Dropping this removes the directory.
     OfSession(PrivateTemp),
 }
 

@@ -180,7 +180,7 @@ impl PlaceScope {
         Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
-    /// Returns the access policy, and the directory of the caches, whose owner is the caller from then on.
+    /// Returns the access policy, and the value that owns the directory of the caches; `None` if there are no caches.
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
@@ -276,8 +276,8 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     kept
 }
 
-/// Returns the sockets that agents may connect to. If a socket is hidden or cannot be allowed, fails if a flag names
-/// it, and skips it if a settings file does, because it may be missing on this machine.
+/// Returns the sockets that agents may connect to. A socket that is hidden or cannot be allowed is an error in a flag,
+/// and is skipped in a settings file, because it may be missing on this machine.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match sockets::hides_socket(hidden, &found) {
         Some(root) => Err(format!("is inside {root}, which is hidden: no socket there can be allowed")),
@@ -299,7 +299,7 @@ fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<V
     Ok(sockets)
 }
 
-/// Returns notes on directories that a setting or flag makes writable but a protected path contains.
+/// Returns notes on directories that a flag or setting would make writable, but that are in a protected path.
 fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<String> {
     let note = |NamedPath { path, origin }: &NamedPath| {
         let root = project.join(path).canonicalize().ok()?;
@@ -326,8 +326,8 @@ fn is_solid(path: &Path) -> bool {
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 
-/// Returns the directories that the user made writable, none of them in the caches `levels`. If a directory cannot be
-/// allowed, fails if a flag names it, and skips it if a settings file does, because it may be missing on this machine.
+/// Returns the directories that the user made writable, none in the caches `levels`. A directory that cannot be allowed
+/// is an error in a flag, and is skipped in a settings file, because it may be missing on this machine.
 fn write_roots(
     project: &Path,
     named: &[NamedPath],

@@ -48,7 +48,8 @@ pub struct ProjectSandbox {
     pub(crate) devices: Devices,
     pub(crate) temps: Temps,
     pub temp: PrivateTemp,
-    /// Directory of the package caches; `None` without caches. Dropping this removes a directory for the session alone.
+    /// Directory of the package caches; `None` without caches. Dropping this removes it if it is for this session
+    /// alone.
     caches: Option<CachesRoot>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct ConfinementOptions {
     pub protect: Vec<NamedPath>,
     /// Variables of commands: `NAME` passes one on, `NAME=VALUE` sets one.
     pub env: Vec<OsString>,
-    /// True if commands run at a user's terminal, as standard input.
+    /// True if commands run at a user's terminal.
     pub attended: bool,
     /// Limits of one call.
     pub limits: Limits,

@@ -126,7 +126,7 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// Returns the errno of the repeated access, 0 after success; `None` if the command may have tried another kind.
+    /// Returns the errno of the repeated access, 0 if it succeeded; `None` if the command may have tried other access.
     pub(super) fn answer(&self, place: &NamedPlace, operation: Operation) -> Option<i32> {
         // A file that can be read and executed, or does not exist, can only have been denied for writing.
         let permits = place.permits;

@@ -13,7 +13,7 @@ fn planner() -> Rights {
     Rights { write: vec!["/tmp/bw-1".into()], ..deny().rights }
 }
 
-/// Returns writable directories and network, and true if a network was refused. The error says why the plan was.
+/// Returns the write roots and the network, and true if a network was refused. The error says why the plan was refused.
 fn judged(
     standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,

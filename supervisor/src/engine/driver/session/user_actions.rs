@@ -51,7 +51,7 @@ impl UserActions {
         Self { arriving: Some(arriving), delayed: VecDeque::new(), deadline }
     }
 
-    /// Returns the next input. Reports the loss of the front end and the end of the time once each. Cancel safe.
+    /// Returns the next input. Reports the loss of the front end once, and the end of the time limit once. Cancel safe.
     pub(super) async fn next(&mut self, accepted: AcceptedActions) -> UserInput {
         tokio::select! {
             biased;

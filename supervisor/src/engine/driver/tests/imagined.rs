@@ -1,4 +1,4 @@
-//! A boundary for tests, whose workers are tasks without processes: they answer, never answer, or end, by order.
+//! A boundary for tests. Its workers are tasks without processes, which answer calls, never answer, or end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
