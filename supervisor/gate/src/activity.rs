@@ -1,3 +1,3 @@
-//! The activity of an agent: its purpose, on which its tools and access depend.
+//! Purpose of an agent, on which the agent's tools and access depend.
 
 pub use protocol::event::Activity;

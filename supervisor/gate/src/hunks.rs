@@ -40,7 +40,7 @@ pub fn hunks(old: &[u8], new: &[u8], deadline: Instant) -> Vec<Hunk> {
     groups(&old, &new, deadline).iter().map(hunk).collect()
 }
 
-/// Writes the hunks of a diff. `deadline` is as for [`hunks`].
+/// Writes the hunks of a diff. After `deadline`, the diff stays correct but replaces more than needed.
 pub fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Write) -> io::Result<()> {
     let (old, new) = (lines(old), lines(new));
     groups(&old, &new, deadline).iter().try_for_each(|hunk| write_hunk(hunk, &old, &new, out))
@@ -134,7 +134,7 @@ fn extent(ops: &[DiffOp], of: fn(&DiffOp) -> Range<usize>) -> Option<Extent> {
     Some(Extent(of(ops.first()?).start, of(ops.last()?).end))
 }
 
-/// First line of a range, counted from 0, and the line after its last.
+/// First line of a range, counted from 0, and the line after the range.
 struct Extent(usize, usize);
 
 /// Writes the first line, from 1, and the number of lines unless it is 1. For an empty range, writes the line before.

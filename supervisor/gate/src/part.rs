@@ -39,8 +39,8 @@ pub enum NoPart {
 }
 
 impl PatchHunks {
-    /// Returns the hunks of a patch; `files` has those of each file. `None` if a file is not a text of limited size, or
-    /// if its mode changes, which no hunk shows.
+    /// Returns the hunks of a patch; `files` has the hunks of each file. `None` if a file is not a text of limited
+    /// size, or if its mode changes, which no hunk shows.
     pub fn new(patch: &Patch, files: Vec<Vec<HunkRange>>) -> Option<Self> {
         let offers = |file: &FileEffect| {
             let mut states = [&file.old, &file.new].into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Answers that approve a part of a change of files: the effect of the part, and the text about it for the model.
+//! Answers that approve a part of a change of files: the effect of that part, and the text about it for the model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ fn has(patch: &Patch, part: &FilePart) -> bool {
     patch.files.iter().any(|file| file.path == *part.path())
 }
 
-/// Returns the part of one call's change; `None` if nothing of it is selected.
+/// Returns the approved part of one call's change; `None` if nothing of that change is selected.
 fn call_part(
     proposal: &Proposal,
     patch: &Patch,

@@ -4,7 +4,7 @@
 
 use ipc::form::FormField;
 
-/// Words that mark a name as a secret if they are a whole word of the name or the end of one.
+/// Words that mark a name as a secret if a word of the name equals one of them or ends with it.
 const WORDS: &[&str] = &[
     "apikey",
     "auth",

@@ -31,7 +31,7 @@ struct Remembered {
 }
 
 impl SessionGrants {
-    /// Adds an approval. Returns its entry for lists of approvals.
+    /// Adds an approval. Returns the approval's entry for lists of approvals.
     pub fn add(&mut self, approved: SessionApprovals) -> SessionGrant {
         self.last = self.last.next();
         let grant = (!approved.covered.is_of_files()).then(|| approved.grant.clone().into());

@@ -1,4 +1,4 @@
-//! Decides on the access of a sub-agent: never more than its parent's and a grant that a person approves.
+//! Decides on the access of a sub-agent: never more than its parent's plus a grant that a person approves.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -140,8 +140,8 @@ fn beyond(standing: &StandingRights, grant: &Grant) -> Denial {
     )
 }
 
-/// Returns the access of a running sub-agent after its parent's has changed: never more than before, and never more
-/// than the parent's access and the approved grant.
+/// Returns the access of a running sub-agent after its parent's access has changed: never more than before, and never
+/// more than the parent's access plus the approved grant.
 #[must_use]
 pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);

@@ -20,14 +20,14 @@ pub struct StandingRights {
     pub temp: Option<WirePath>,
     /// Private directory for caches; `None` if it does not outlive the session.
     pub caches: Option<WirePath>,
-    /// Parent of the cache directories. There is one for each level of access; a worker writes only that of its own
-    /// level, and no approval makes another one writable.
+    /// Parent of the cache directories, one for each level of access. A worker writes only the directory of its own
+    /// level, and no approval makes another directory writable.
     pub levels: Option<WirePath>,
     /// Home of the user. No hint suggests to make it writable.
     pub home: Option<WirePath>,
     pub mode: ApprovalMode,
     pub tier: Tier,
-    /// Read-only paths in a writable `/tmp` of the sandbox: the project and its caches, if they are there.
+    /// Read-only paths in a writable `/tmp` of the sandbox: the project and its caches, if these are below `/tmp`.
     pub read_only: Vec<WirePath>,
     /// True if mode `ask` asks for every command that does not declare to read only.
     pub confirm_shell: bool,
@@ -116,13 +116,13 @@ impl StandingRights {
     }
 
     /// Returns the hidden path that is `path` or above it. `None` for a path in the private temp directory, although
-    /// that is below a hidden path.
+    /// that directory is below a hidden path.
     pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
 
-    /// True for a path in the private temp directory. In the full tier that is `/tmp`, except for writable directories
-    /// of the host below it.
+    /// True for a path in the private temp directory. In the full tier, that directory is `/tmp`, except for writable
+    /// directories of the host below `/tmp`.
     pub(super) fn is_in_temp(&self, path: &WirePath) -> bool {
         let Some(temp) = &self.temp else { return false };
         let is_the_hosts = |root: &WirePath| root != temp && root.is_within(temp) && path.is_within(root);

@@ -2,7 +2,7 @@
 #[error("line {line}: {message}")]
 pub struct PlanError {
     pub line: usize,
-    /// The expected and the actual text, in one sentence.
+    /// Sentence with the expected and the actual text.
     pub message: String,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Layout {
     pub on_failure: Option<Section>,
     pub steps_heading: usize,
     pub steps: Vec<StepLayout>,
-    /// Comments. Neighbouring comment lines are one range.
+    /// Ranges of comments. Neighbouring comment lines are one range.
     pub comments: Vec<Range<usize>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct StepLayout {
     pub number: Range<usize>,
     pub title: Range<usize>,
     pub description: Option<Range<usize>>,
-    /// The list of files, with its label `Files:`.
+    /// Range of the list of files, with the label `Files:`.
     pub files: Option<Range<usize>>,
     pub acceptance: Option<Range<usize>>,
     pub end: usize,

@@ -28,7 +28,7 @@ impl Label {
         }
     }
 
-    /// Returns the label in a line, if any. Fails for another spelling: commands below it would be overlooked.
+    /// Returns the label in a line, if any. Fails for another spelling: commands below that line would be overlooked.
     fn of(index: usize, line: &PlanLine<'_>) -> Result<Option<Self>, PlanError> {
         if !matches!(line.kind, LineKind::Text | LineKind::Heading(_)) {
             return Ok(None);

@@ -12,7 +12,7 @@ use super::Invocation;
 /// Maximum size of the texts in the changes of one call, in bytes.
 const MOST: usize = 64 << 10;
 
-/// Changes are left out, because they are too large or not text.
+/// Error: the changes are left out, because they are too large or not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut;
 

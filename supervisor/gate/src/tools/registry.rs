@@ -37,7 +37,7 @@ pub enum PlanTool {
 pub enum UnfitTool {
     #[error("there is already a tool named `{0}`")]
     Duplicate(Cow<'static, str>),
-    /// The name has another length or other characters than models can call.
+    /// The name is empty or too long, or has characters that providers do not accept.
     #[error("a tool cannot be named {0:?}: a name has 1 to {NAME} letters, digits, `_` and `-`")]
     Name(Cow<'static, str>),
 }

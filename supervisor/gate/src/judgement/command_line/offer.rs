@@ -15,7 +15,7 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
 }
 
 /// Returns the prefixes to offer for a compound command that no single prefix covers, one for each different part.
-/// Empty if they would not cover the whole command.
+/// Empty if these prefixes would not cover the whole command.
 pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
     let Some(commands) = simple_commands(command).filter(|_| offered_prefix(command).is_none()) else {
         return Vec::new();

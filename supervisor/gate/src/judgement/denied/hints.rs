@@ -30,8 +30,8 @@ pub fn git_config_hint(standing: &StandingRights, result: &CommandResult) -> Opt
     ))
 }
 
-/// Returns a hint if a connection to localhost was refused, in a sandbox with its own loopback interface. A server on
-/// the host then seems not to run.
+/// Returns a hint if a connection to localhost was refused, in a sandbox with its own loopback interface. To the
+/// command, a server on the host then seems not to run.
 pub fn connection_hint(standing: &StandingRights, result: &CommandResult) -> Option<&'static str> {
     let is_refusal = |line: &str| {
         let lower = line.to_ascii_lowercase();

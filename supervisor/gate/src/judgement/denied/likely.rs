@@ -64,7 +64,7 @@ pub(in crate::judgement) fn likely(
     found
 }
 
-/// Returns the denial of the first path in a line that is outside of the agent's access; `None` if there is none.
+/// Returns the denial of the first path outside of the agent's access that a line names; `None` if it names none.
 fn refused(
     standing: &StandingRights,
     call: &ShellExec,

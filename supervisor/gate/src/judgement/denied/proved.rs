@@ -22,7 +22,7 @@ const ASKED_IN_PASSING: [&str; 5] =
 /// Suffix of the address of a name server (RFC 1035, 4.2).
 const NAME_SERVER: &str = ":53";
 
-/// Returns the denials that the broker reports, then those in the output.
+/// Returns the denials that the broker reports, followed by denials that the command's output shows.
 pub fn denials(standing: &StandingRights, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
     denials_but(standing, call, result, |_| false)
 }
@@ -124,7 +124,7 @@ fn of_address(standing: &StandingRights, address: &str, place: Place) -> Option<
     })
 }
 
-/// Returns the denial of a host or port that is not on the list of hosts. `None` for a listed one: the broker also
+/// Returns the denial of a host or port that is not on the list of hosts. `None` if it is listed: the broker also
 /// denies datagrams to it, but no access allows them, and programs use TCP instead.
 fn of_host(standing: &StandingRights, name: &HostName, port: u16) -> Option<Denial> {
     if standing.rights.net.hosts().is_some_and(|hosts| hosts.allows(name, port)) {

@@ -8,7 +8,7 @@ use ipc::named::NamedPlace;
 
 use super::message::DenialMessage;
 
-/// Programs that print the text of others, with subcommands of `git`; also `cd`, which prints nothing.
+/// Programs that print text of other origin, with such subcommands of `git`; also `cd`, which prints nothing.
 pub(super) const SHOWS_TEXT: [&str; 40] = [
     "ag", "awk", "bat", "blame", "cat", "cd", "column", "comm", "cut", "diff", "dmesg", "echo", "egrep",
     "fgrep", "fold", "grep", "head", "hexdump", "jq", "less", "log", "ls", "more", "nl", "od", "printf",

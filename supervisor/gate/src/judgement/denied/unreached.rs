@@ -30,7 +30,7 @@ pub(super) const UNREACHED_HOST: [&str; 10] = [
 /// Curl's messages for any failure to connect, in lower case.
 const NOT_CONNECTED: [&str; 2] = ["couldn't connect to server", "could not connect to server"];
 
-/// Phrases in lower case that end right before the name of a host. They do not say that it was unreachable.
+/// Phrases in lower case that end right before the name of a host, and do not say that the host was unreachable.
 const HOST: [&str; 3] = ["dial tcp", "connect to host", "failed to connect to"];
 
 pub(super) fn unreached(line: &str) -> Option<String> {

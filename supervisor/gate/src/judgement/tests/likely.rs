@@ -186,7 +186,7 @@ fn a_refused_write_is_told_whatever_the_exit_status() {
     }
 }
 
-/// Commands that only show the text of others, each with its output.
+/// Commands that only show text of other programs, each with its output.
 const SHOWN: &[(&str, &str)] = &[
     ("cat build.log", "touch: cannot touch '/etc/x': Permission denied"),
     ("cd a && LC_ALL=C tail -n 99 build.log 2>&1 | head", "touch: cannot touch '/etc/x': Permission denied"),

@@ -1,4 +1,4 @@
-//! Tests of the commands that a prefix covers, and above all of those that it does not.
+//! Tests of the commands that a prefix covers and, above all, of commands that no prefix may cover.
 
 mod bash;
 mod hostile;
