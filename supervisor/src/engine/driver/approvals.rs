@@ -74,7 +74,7 @@ impl Approvals {
         }
     }
 
-    /// Returns a denial for a request whose task ended without an outcome; `None` if every request has its task.
+    /// Returns a denial for a request whose task ended without an outcome; `None` if each request still has a task.
     fn abandoned(&self, error: &str) -> Option<(ApprovalId, Option<Input>)> {
         let (id, _) = self.pending.iter().find(|(_, settle)| settle.is_closed())?;
         let cause = format!("the wait for an answer failed: {error}");

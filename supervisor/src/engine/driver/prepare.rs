@@ -24,7 +24,7 @@ pub enum PrepareError {
     Lost(WorkerEnd),
 }
 
-/// Returns the effect that a call would have. The worker may have no other open call, since its events are consumed.
+/// Returns the effect that a call would have. The worker must have no other open call: this consumes all its events.
 pub async fn prepare(
     worker: &Worker,
     events: &mut mpsc::Receiver<WorkerEvent>,

@@ -1,8 +1,8 @@
 //! Write turns: agents whose write roots overlap change files one after another, in the order of their requests.
 //!
-//! A turn lasts until all calls of a reply that writes are closed, for an ended sub-agent until its worker is gone. An
-//! agent that waits for sub-agents lends them its turn while no call of its own writes. If the roots of sub-agents
-//! overlap, one at a time has it.
+//! A turn lasts until all calls of a reply that writes are closed; for an ended sub-agent, until its worker is gone. An
+//! agent that waits for sub-agents lends them its turn while no call of its own writes. If the roots of the sub-agents
+//! overlap, one of them at a time has the turn.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

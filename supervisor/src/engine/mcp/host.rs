@@ -34,7 +34,7 @@ pub(crate) struct McpHost {
     catalogue: Arc<Catalogue>,
     /// Digests by the names of servers. A call for a server's resources has this in place of a tool's digest.
     reads: BTreeMap<String, String>,
-    /// Limits the number of running servers of the whole session.
+    /// Permits for running servers, shared by all agents of the session.
     places: Arc<Semaphore>,
     prompts: Vec<ServerPrompt>,
     last: AtomicU64,

@@ -39,7 +39,7 @@ pub(crate) const MOST_RUNNING: usize = 16;
 /// Servers that the user approved with their present tables, or of a file that the user named for this run.
 pub(crate) struct SessionServers {
     list: Vec<SessionServer>,
-    /// Limits the number of running servers of the whole session.
+    /// Permits for running servers, shared by all agents of the session.
     places: Arc<Semaphore>,
     /// Reason and remedy for each server that is left out.
     pub(crate) notices: Vec<String>,

@@ -113,7 +113,7 @@ impl ServerSpec {
     }
 }
 
-/// Makes files read-only that programs outside the sandbox run later, without blocking other tasks.
+/// Makes files read-only if programs outside the sandbox run them later, without blocking other tasks.
 async fn guarded(mut confinement: Confinement) -> Result<Confinement, NotStarted> {
     let look = move || keep_what_runs_later(&mut confinement).map(|()| confinement);
     let looked = tokio::task::spawn_blocking(look).await.map_err(|_| NotStarted::Ended)?;

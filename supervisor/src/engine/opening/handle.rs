@@ -43,7 +43,7 @@ impl Handle {
         self.act_on(self.action(kind)).await;
     }
 
-    /// Sends an action for the agent that it names. Tells the user if an answer or message came too late.
+    /// Sends an action for the agent that the action names. Tells the user if an answer or message came too late.
     pub(crate) async fn act_on(&self, action: UserAction) {
         if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
             && let Some(unheard) = unheard(&action)

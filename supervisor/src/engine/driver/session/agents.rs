@@ -100,7 +100,7 @@ impl SessionAgents {
         self.runs.for_each(shared, |run, shared| run.take(shared, Request::TakeBack(change.clone())))
     }
 
-    /// Limits the access of each sub-agent to its parent's present access and its grant, from the top down.
+    /// Limits the access of each sub-agent to its parent's present access plus its grant, from the top down.
     fn narrow_all(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for id in self.tree.living_from_above() {
             let Some(child) = self.tree.child(&id) else { continue };

@@ -8,7 +8,7 @@ use super::runs::AgentRuns;
 use super::user_actions::{UserActions, Woken};
 
 /// Waits while the log's disk is full, and delays actions of the user. Returns the log's error if the session ends
-/// meanwhile.
+/// during the wait.
 pub(super) async fn pause(
     shared: &mut Shared,
     runs: &mut AgentRuns,

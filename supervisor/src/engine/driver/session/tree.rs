@@ -106,7 +106,7 @@ impl AgentTree {
         }
     }
 
-    /// Reserves the ids of sub-agents of the session before it was resumed.
+    /// Reserves the ids of sub-agents that the session had before it was resumed.
     pub(super) fn after(&mut self, agents: &[AgentId]) {
         for agent in agents {
             let Some((parent, number)) = agent.as_str().rsplit_once('.') else { continue };

@@ -1,4 +1,4 @@
-//! Tests in random trees of agents that a sub-agent never has more access than its parent's and its grant.
+//! Tests in random trees of agents that a sub-agent never has more access than its parent's plus its grant.
 
 use gate::activity::Activity;
 use gate::judgement::{change, spawn};
@@ -12,7 +12,7 @@ use super::stage::Dice;
 
 const TREES: u64 = 10_000;
 
-/// Paths in the project, protected there, outside the project, in the caches, and in the first agent's temp directory.
+/// Paths in the project (some of them protected), outside it, in the caches, and in the first agent's temp directory.
 const PLACES: [&str; 12] = [
     "/p",
     "/p/a",

@@ -181,9 +181,9 @@ impl SessionWorker {
         self.start();
     }
 
-    /// Ends the worker with everything below it, then starts one with this confinement, or none if it is an error.
+    /// Ends the worker with everything below it, then starts one with this confinement; none if that is an error.
     ///
-    /// Calls wait meanwhile. [`SessionWorker::next`] reports the end and the start.
+    /// Calls wait during the replacement. [`SessionWorker::next`] reports the end and the start.
     pub fn replace(&mut self, confinement: Result<WatchedConfinement, StartError>) {
         self.renewal = Renewal::No;
         self.replacement = Some(confinement);
