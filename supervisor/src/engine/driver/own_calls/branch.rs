@@ -28,7 +28,7 @@ enum BranchRead {
     Head,
     /// File that replaces the git directory in a linked worktree (gitrepository-layout(5)).
     Link,
-    /// `HEAD` in the git directory that [`Self::Link`] names.
+    /// `HEAD` in the git directory that [`BranchRead::Link`] names.
     Linked,
 }
 

@@ -16,7 +16,7 @@ use super::super::{AgentRun, SessionError, Shared, panicked};
 /// Agent runs of a session, at least one. The session's result is about the first run.
 pub(super) struct AgentRuns {
     runs: Vec<AgentRun>,
-    /// Index of the run that [`Self::next`] polls first.
+    /// Index of the run that [`AgentRuns::next`] polls first.
     turn: usize,
 }
 
