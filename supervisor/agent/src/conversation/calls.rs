@@ -6,7 +6,7 @@ use ipc::id::ToolUseId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The members of a block that identify a tool call.
+/// The JSON fields by which a block of a reply is recognised as a tool call and gets its id.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CallMembers<'a> {

@@ -1,8 +1,8 @@
-//! The part of an interrupted reply that is sent back to the model: complete blocks up to the last text, then the text
-//! that was incomplete.
+//! Selects the part of an interrupted reply that is sent back to the model: the complete blocks up to the last text,
+//! and the last text itself even if it is incomplete.
 //!
 //! Left out are tool calls, calls of the provider's own tools without a result, thinking without a signature, reasoning
-//! that no complete text follows, and empty text. Without text nothing is sent back.
+//! that no complete text follows, and empty text. If the reply has no text, nothing is sent back.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AssistantBlock, ContentBlock};
 
-/// A block of an interrupted reply: a complete one, or the text that had arrived of the incomplete last one.
+/// A block of an interrupted reply: a complete block, or the received text of the incomplete last block.
 #[derive(Clone, Copy, Debug)]
 pub enum Interrupted<'a> {
     Closed(&'a AssistantBlock),
@@ -36,9 +36,9 @@ struct Text<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Text,
-    /// A block that is sent back if a text follows anywhere later in the reply.
+    /// A block that is sent back to the model if a text follows anywhere later in the reply.
     Kept,
-    /// Reasoning. It is sent back only if a complete text follows directly.
+    /// Reasoning, which is sent back to the model only if a complete text follows directly.
     LeadsOn,
     Dropped,
 }

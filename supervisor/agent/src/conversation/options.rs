@@ -23,7 +23,7 @@ pub enum Effort {
     Max,
 }
 
-/// Setting of the model's thinking before it answers.
+/// Setting for the model's thinking before its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thinking {
     #[default]
@@ -34,7 +34,7 @@ pub enum Thinking {
         /// Form in which a reply shows the thinking; `None` for the model's default.
         display: Option<ThinkingDisplay>,
     },
-    /// At most this many tokens of thinking: for models without adaptive thinking.
+    /// Thinking of at most this many tokens, for models without adaptive thinking.
     Budget {
         tokens: u32,
     },
@@ -43,7 +43,7 @@ pub enum Thinking {
 /// Form in which a reply shows the model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingDisplay {
-    /// The signature of the thinking without its text.
+    /// The reply has the signature of the thinking, but not its text.
     Omitted,
     Summarized,
 }
@@ -51,10 +51,10 @@ pub enum ThinkingDisplay {
 /// Time for which the provider caches tools and system prompt. Messages are always cached for five minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheLifetime {
-    /// Enough for runs without a person: their requests follow each other closely.
+    /// Lifetime for runs without a person, whose requests follow each other closely.
     #[default]
     FiveMinutes,
-    /// Enough for a person who reads between two turns. Writing to the cache costs more.
+    /// Lifetime for a person who reads between two turns. Writing to the cache costs more than with five minutes.
     OneHour,
 }
 

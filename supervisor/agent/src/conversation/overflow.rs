@@ -2,7 +2,7 @@
 
 use super::ProviderError;
 
-/// Kinds and codes of errors about a conversation that is too long.
+/// Types and codes with which servers report that a conversation is too long.
 const KINDS: [&str; 4] = [
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -10,13 +10,13 @@ const KINDS: [&str; 4] = [
     "context_window_exceeded",
 ];
 
-/// Words of a rate-limit error about a single request that exceeds the limit.
+/// Words in the message of a rate-limit error if this one request alone exceeds the limit.
 const ALONE: [&str; 2] = ["request too large", "requested"];
 
-/// Minimum size of a window in tokens. A smaller number in a message means something else.
+/// Minimum size of a context window in tokens. A smaller number in an error message means something else.
 const LEAST: u64 = 1_000;
 
-/// Position of the window's size in a message.
+/// Position of the window's size in an error message.
 #[derive(Clone, Copy)]
 enum WindowAt {
     /// The size is directly after these words.
@@ -27,7 +27,7 @@ enum WindowAt {
 
 use WindowAt::{Before, Behind, Nowhere};
 
-/// Lower-case parts that a message must contain, and the position of the window's size. The first matching row counts.
+/// Lower-case parts that an error message must contain, and the position of the window's size. The first match counts.
 const WORDS: [(&[&str], WindowAt); 61] = [
     (&["request too large", "limit ", "requested"], Behind("limit ")),
     (&["request body too large", "max size:"], Behind("max size:")),
@@ -145,7 +145,7 @@ mod tests {
         ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
     }
 
-    /// A server's name, its message, and the size of the window that the message names.
+    /// Error messages of servers: the server's name, the message, and the size of the window that the message names.
     const SAID: &[(&str, &str, Option<u64>)] = &[
         ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
         (

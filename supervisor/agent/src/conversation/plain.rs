@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The members of a block that any model understands.
+/// The JSON fields of a block that any model understands.
 #[derive(Deserialize)]
 struct PlainMembers<'a> {
     #[serde(borrow)]
@@ -27,7 +27,7 @@ enum Plain<'a> {
     ToolUse { id: &'a RawValue, name: &'a RawValue, input: &'a RawValue },
 }
 
-/// Returns the block as any model can read it; `None` for thinking, a provider's own tools, and empty text.
+/// Returns the block in a form that any model accepts; `None` for thinking, a provider's own tools, and empty text.
 pub fn plain_block(block: &RawValue) -> Option<Box<RawValue>> {
     let PlainMembers { r#type, text, id, name, input } = serde_json::from_str(block.get()).ok()?;
     let plain = match r#type.as_ref() {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::ProviderError;
 
-/// Delay after the first failure, unless the provider requests another.
+/// Delay after the first failure if the provider requests none.
 const FIRST: Duration = Duration::from_millis(500);
-/// Maximum delay unless the provider requests another, as in the vendor's SDK.
+/// Maximum delay if the provider requests none. The vendor's SDK has the same maximum.
 const CAP: Duration = Duration::from_secs(8);
-/// Maximum delay for an overloaded provider that requests none: a longer wait helps there.
+/// Maximum delay after an overload or rate-limit error if the provider requests none.
 const OVERLOAD_CAP: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct RetryPolicy {
 pub struct Tried {
     /// Number of the failed attempt, from 1.
     pub attempt: u32,
-    /// Time that the turn has waited already.
+    /// Total time for which the turn has waited before earlier attempts.
     pub waited: Duration,
 }
 
@@ -52,8 +52,8 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns the delay until the next attempt, or the reason why there is none.
     ///
-    /// Unless the provider requests a delay, it starts at half a second and doubles. `jitter` (0 to 1) shortens it by
-    /// up to a quarter, so that clients do not return all at once.
+    /// Unless the provider requests a delay, the first one is half a second and each later one twice as long. `jitter`
+    /// (0 to 1) shortens the delay by up to a quarter, so that clients do not return all at once.
     pub fn delay(&self, tried: Tried, error: &ProviderError, jitter: f64) -> Result<Duration, GiveUp> {
         let Tried { attempt, waited } = tried;
         // Another attempt would send a conversation of the same length.

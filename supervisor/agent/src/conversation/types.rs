@@ -78,7 +78,7 @@ pub enum StreamEvent {
         index: usize,
         block: AssistantBlock,
     },
-    /// The reply is complete. Always the last event of a successful stream.
+    /// The reply is complete. This is the last event of every successful stream.
     MessageCompleted {
         stop_reason: StopReason,
         usage: TokenUsage,
@@ -122,7 +122,7 @@ pub enum StopReason {
     ToolUse,
     MaxTokens,
     StopSequence,
-    /// The provider paused a long turn, and continues when it gets the same history again.
+    /// The provider paused a long reply. It continues the reply when it gets the same conversation again.
     PauseTurn,
     /// The model refused, perhaps with an explanation.
     Refusal(Option<String>),
@@ -173,7 +173,7 @@ impl StopReason {
 }
 
 impl ProviderError {
-    /// Returns an error that is not retryable, without a hint and other data.
+    /// Returns an error that is not retryable, without a hint or other optional data.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),

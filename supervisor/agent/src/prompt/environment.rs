@@ -1,4 +1,4 @@
-//! Text for the first user message, about facts that vary from run to run.
+//! Text of the first user message about facts that differ between runs.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub struct PromptEnvironment {
     pub platform: String,
     pub date: String,
     pub activity: Activity,
-    /// The user's own instructions for every project; `None` without any.
+    /// The user's own instructions for all projects; `None` if there are none.
     pub instructions: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn mode_context(standing: &StandingRights) -> String {
     text
 }
 
-/// Returns the text about the access after a rewind, since it may have been different before.
+/// Returns the text about the current access, because the conversation that the rewind restored may describe another.
 pub fn rewound_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nFrom here on:\n");
     mode(&mut text, standing);

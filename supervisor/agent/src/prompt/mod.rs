@@ -1,7 +1,7 @@
 //! The system prompts.
 //!
 //! The system prompt is fixed, byte for byte, for an agent's life: the prompt cache and the provider's prefix check
-//! depend on it. Everything that varies comes as context with the first user message.
+//! depend on it. Everything that varies is context of the first user message.
 
 mod environment;
 
@@ -31,12 +31,12 @@ const MINIMAL: &str = include_str!("minimal.md");
 pub enum Profile {
     #[default]
     Full,
-    /// The shell as the only tool, with a short prompt.
+    /// The shell is the only tool, and the prompt is short.
     Minimal,
 }
 
 impl Profile {
-    /// Returns the names of the tools; `None` for all tools.
+    /// Returns the names of the profile's tools; `None` for all tools.
     pub const fn tools(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Full => None,
