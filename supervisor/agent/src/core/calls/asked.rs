@@ -135,7 +135,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Carries out an action that an earlier approval covers, and asks about any other.
+    /// Carries out an action that an earlier approval covers. Asks the person about any other action.
     pub(super) fn ask(&mut self, case: Case, bounds: Bounds<'_>, out: &mut Outbox) {
         let Case { call, ask, subject } = &case;
         let call = *call;
@@ -409,7 +409,7 @@ impl Calls {
         self.close_undecided(call, result, bounds, out);
     }
 
-    /// Withdraws all requests, because the front end has disconnected.
+    /// Withdraws all open requests, because the front end has disconnected.
     pub(in crate::core) fn on_front_end_gone(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         let cause = "the front end has disconnected";
         self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody can answer any more", bounds, out);
@@ -490,7 +490,7 @@ impl Calls {
         }
     }
 
-    /// Continues a denied call after the driver's search for the path to grant; `None` if it found none.
+    /// Continues a denied call after the search for the directory to grant (`found`, `None` if there is none).
     pub(super) fn on_located(
         &mut self,
         call: CallId,
@@ -507,7 +507,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Asks whether the next denied command may run again with more access, if no other call is open.
+    /// If no other call is open, asks whether the next denied command may run again with more access.
     pub(super) fn ask_again(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         while !self.slots.any_begun()
             && let Some((call, offer)) = self.slots.next_held()
@@ -529,7 +529,7 @@ impl Calls {
         }
     }
 
-    /// Returns the changes of other files that directly follow a call and would be asked about next.
+    /// Returns the changes of other files whose calls directly follow `call` and need an approval as well.
     fn changes_after(&self, call: CallId, bounds: Bounds<'_>) -> Vec<(CallId, ToolCall)> {
         let mut names: Vec<_> =
             self.change(call, bounds).and_then(|tool| named(&tool, bounds.rights)).into_iter().collect();
@@ -595,7 +595,7 @@ impl Calls {
         After::Rest
     }
 
-    /// Asks about all gathered changes in one request, once the last one is prepared.
+    /// Asks about all changes of a shared request, once the last of them is prepared.
     pub(super) fn ask_gathered(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         if !self.slots.is_gathering() || self.slots.is_preparing() {
             return;
@@ -627,7 +627,7 @@ impl Calls {
         );
     }
 
-    /// Approves all changes of a shared request. Returns the change of `call`; `None` if `all` lacks it.
+    /// Records the approval of all changes of a shared request. Returns the change of `call`; `None` if `all` lacks it.
     fn approve_together(
         &mut self,
         call: CallId,
@@ -646,7 +646,7 @@ impl Calls {
         first
     }
 
-    /// Carries out the next change of a shared approval, if no other call is open.
+    /// Carries out the next approved change of a shared request. Does nothing while another call is open.
     pub(super) fn carry_out_next(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         if self.slots.any_begun() {
             return;

@@ -1,6 +1,6 @@
-//! Denials outside of calls: those of processes that outlived their call or were ended with it.
+//! Denials of processes that belong to no open call: their call ended before them, or they were ended together with it.
 //!
-//! They are logged as events of the agent. The model reads them after the next result.
+//! They are logged as events of the agent. The model reads them at the end of the next result.
 
 use gate::StandingRights;
 use gate::judgement::denied;
@@ -33,7 +33,7 @@ impl OrphanDenials {
         self.overflowed = false;
     }
 
-    /// Records a denial. Returns true if it is new and the limit is not reached.
+    /// Records a denial. Returns true if the denial is new and the limit is not reached.
     fn is_news(&mut self, denial: &Denial) -> bool {
         let is_news = self.told.len() < MOST && !self.told.iter().any(|known| denied::is_same(known, denial));
         if is_news {

@@ -1,4 +1,4 @@
-//! Changes of files that are asked about: the file of each, and its approved part.
+//! Changes of files in a request for approval: the file of each change, and the part that the person approved.
 
 use gate::approval::{CallPart, Subject, SubjectChange};
 use gate::{Ask, plain};
@@ -11,11 +11,11 @@ use protocol::event::{AppliedPart, ApprovalAnswered, DecidedBy};
 use super::asked::Case;
 use crate::core::rights::RightsState;
 
-/// The text for the model about a change that a person left out of several.
+/// The text for the model about a change that a person did not approve with the others of the same request.
 pub(super) const NOT_THIS: &str =
     "The user approved other changes of this reply, and not this one. It was not carried out.";
 
-/// The cause that the log has for the denial of a change that a person left out.
+/// The cause in the log for the denial of a change that a person did not approve with the others.
 pub(super) const LEFT_OUT: &str = "the user left it out of the changes that they approved";
 
 /// Returns each change of a request with its call and its approved part; `None` if the whole change is approved.

@@ -1,8 +1,8 @@
-//! Denials about which the person was asked, and which the person did not lift.
+//! Denials about which the person was asked, and in spite of which the person allowed no access.
 //!
 //! A command may try a denied access again in each run, and succeed without it: telemetry, for example, or a cache in
-//! the home directory. The person is asked about such an access once in a session. A command that fails is asked about
-//! each time.
+//! the home directory. The person is asked about such an access once in a session. If a command fails, the person is
+//! asked each time.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::path::WirePath;
@@ -14,7 +14,7 @@ pub(super) struct Declined {
     others: Vec<DeclinedAttempt>,
 }
 
-/// A program and the object that it was denied. The same address may have another purpose for another program.
+/// A denied object, with the program: another program may need the same object for another purpose.
 #[derive(Debug, PartialEq, Eq)]
 struct DeclinedAttempt {
     operation: Operation,
@@ -23,7 +23,7 @@ struct DeclinedAttempt {
 }
 
 impl Declined {
-    /// Records a denial that the person did not lift. The record of a denied write covers the whole path in `grant`.
+    /// Records a denial that the person did not lift. That of a write covers the whole path in `grant`.
     pub(super) fn add(&mut self, denial: &Denial, grant: &Grant) {
         if self.covers(denial) {
             return;
@@ -37,7 +37,7 @@ impl Declined {
         }
     }
 
-    /// True if a recorded denial covers this one.
+    /// True if a recorded denial covers `denial`.
     pub(super) fn covers(&self, denial: &Denial) -> bool {
         match &denial.object {
             Object::Path(path) if denial.operation == Operation::Write => {

@@ -1,7 +1,7 @@
-//! Results of calls: each call is closed once, and all results make one message.
+//! Results of calls: each call is closed once, and the results of all calls of a reply make one message.
 //!
 //! A command with denials may be held without a result while the person is asked about another run with more access. If
-//! the person refuses, the model gets the result of the first run, otherwise only that of the second.
+//! the person refuses, the model gets the result of the first run, otherwise only that of the second run.
 
 use gate::StandingRights;
 use gate::approval::Subject;
@@ -33,10 +33,10 @@ use crate::core::{Effect, EndReason, ServedOutcome};
 /// Tokens that are reserved for the text around a result and the note at its cut.
 const AROUND: u64 = 50;
 
-/// The advice in a shortened result whose tool has no advice of its own.
+/// The advice in a shortened result if its tool has no advice of its own.
 const ELSE: &str = "ask for less at once";
 
-/// The text for the model after the person did not lift a denial.
+/// The text for the model after the person was asked about a denied access and did not allow it.
 const LEFT: &str = "(The user was asked whether to allow this, and did not allow it.)";
 
 /// The result for the model if a tool returned nothing.
@@ -212,7 +212,7 @@ impl Calls {
                 let ran = Ran { tool: &tool, standing: &standing, pictures };
                 self.end_worked(call, ran, outcome, Observation::by_worker(duration_ms), bounds, out);
             }
-            // The path may lead elsewhere by now, so it becomes no standing right either.
+            // The path may lead to another file now, so it is not added to the standing rights either.
             Err(reason) if self.slots.had_run(call) => {
                 self.leave_not_run_again(call, &reason, after.is_some(), bounds, out);
                 return After::GoOn;
@@ -227,7 +227,7 @@ impl Calls {
         after.map_or(After::GoOn, After::Change)
     }
 
-    /// Returns the result with the partial output of its command, unless the result is complete and has all of it.
+    /// Returns the result with the partial output of its command, unless the result has all output (`is_whole`).
     fn with_partial_output(&mut self, call: CallId, mut result: CallResult, is_whole: bool) -> CallResult {
         let prints = self.slots.open(call).is_some_and(Open::prints);
         let progress = self.slots.take_progress(call).filter(|it| !is_whole && !it.output.is_empty());
@@ -260,7 +260,7 @@ impl Calls {
         self.close_after(call, result, 0, bounds, out);
     }
 
-    /// Closes a call like `close_at_once`, and logs that it took `duration_ms`.
+    /// Closes a call with a result that the supervisor made, and logs that the call took `duration_ms`.
     fn close_after(
         &mut self,
         call: CallId,
@@ -332,7 +332,7 @@ impl Calls {
         out.log_seen_by(observed.by, kind);
     }
 
-    /// Returns the file changes of a completed call: from the approved bytes, else as its worker reported them.
+    /// Returns the file changes of a completed call. An `Err` is the reason why they are left out.
     fn diffs(&self, call: CallId, result: &CallResult) -> Result<Vec<FileDiff>, LeftOut> {
         if let Some(Open::Committing(committing)) = self.slots.open(call)
             && let Approved::Patch(patch) = &*committing.effect
@@ -365,7 +365,7 @@ impl Calls {
         result
     }
 
-    /// Returns the access of a call beyond the standing rights; `None` if nobody can be asked about another run.
+    /// Returns the access of a call beyond the standing rights; `None` if the person cannot be asked about another run.
     fn offers(&self, call: CallId, bounds: Bounds<'_>) -> Option<Grant> {
         let approvals = &self.charter.approvals;
         let may_ask = approvals.answerer && approvals.offers && !self.slots.is_part(call);
@@ -399,7 +399,7 @@ impl Calls {
         self.hosts.end_call(call, self.slots.running_command().is_none(), out);
     }
 
-    /// Closes a call that the person denied: with the result of its first run if there was one, else with `otherwise`.
+    /// Closes a call that the person denied: with the result of its first run if it had one, else with `otherwise`.
     pub(super) fn close_denied(
         &mut self,
         call: CallId,
@@ -422,7 +422,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call on which nobody decided: with the result of its first run if there was one, else with `otherwise`.
+    /// Closes a call on which nobody decided: with the result of its first run if it had one, else with `otherwise`.
     pub(super) fn close_undecided(
         &mut self,
         call: CallId,
@@ -437,7 +437,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call whose second run was allowed but did not happen.
+    /// Closes a call whose second run the person allowed, but which did not happen.
     fn leave_not_run_again(
         &mut self,
         call: CallId,
@@ -485,7 +485,7 @@ impl Calls {
         self.close_waiting(&why.sentence(None), bounds, out);
     }
 
-    /// Ends open calls and requests after a change of access, because the access that was shown is no longer correct.
+    /// Ends open calls and requests after a change of access, because the requests show the access before the change.
     pub(in crate::core) fn interrupt_for_rights(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.withdraw("the access was changed", &POLICY_CHANGED.sentence(None), bounds, out);
         // A sub-agent goes on: it has its own worker, and loses the rights that its parent loses.

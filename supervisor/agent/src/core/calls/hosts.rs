@@ -1,8 +1,8 @@
-//! Questions about hosts that are not on the list of allowed hosts. Connections of the running command wait for the
-//! answer.
+//! Questions about hosts that are not on the list of allowed hosts. While the person is asked, the running command's
+//! connections to the host wait.
 //!
-//! No other question comes from a confined process. An approval is valid for one name and port, and only for the
-//! command's worker until the command has ended.
+//! A confined process can ask no other question. An approval is valid for one name and port, and only for the command's
+//! worker until the command has ended.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ pub(super) struct HeldHosts {
 #[derive(Debug)]
 pub(super) struct HeldHost {
     pub(super) id: HostQuestionId,
-    /// The call that the request names.
+    /// The call that the request to the person names.
     pub(super) call: CallId,
-    /// The process below which the connections are made; `None` if the worker serves no other call.
+    /// Id of the process from which the connecting processes descend; `None` if the worker serves no other call.
     pub(super) process: Option<u32>,
     pub(super) host: HostRule,
     pub(super) digest: String,
@@ -106,7 +106,7 @@ impl HeldHosts {
         self.end(DecidedBy::Interrupted, ENDED, |held| held.process == Some(process), out);
     }
 
-    /// Withdraws the requests of a call that has ended; all requests if no command runs any more.
+    /// Withdraws the requests of a call that has ended; all requests if no command runs any more (`none_runs`).
     pub(super) fn end_call(&mut self, call: CallId, none_runs: bool, out: &mut Outbox) {
         let is_over = |held: &HeldHost| none_runs || held.process.is_none() && held.call == call;
         self.end(DecidedBy::Interrupted, ENDED, is_over, out);

@@ -9,7 +9,7 @@ use crate::core::{CallProgress, EndReason};
 pub(super) const IN_PART: &str =
     "it was approved, and may have been carried out in part: look before you repeat it";
 
-/// The text about a call of the supervisor itself that was ended early.
+/// The text about a call of the user, or a call that the supervisor serves, that was ended early.
 pub(super) const SERVED_IN_PART: &str = "it may have been carried out in part: look before you repeat it";
 
 /// The reason for the early end of a call, as the parts of a sentence around the elapsed time.
@@ -38,7 +38,7 @@ impl Interruption {
         Self { by: "", then }
     }
 
-    /// Returns the sentence about a call. `progress` is `None` for a call that had not begun.
+    /// Returns the text that a call was interrupted. `progress` is `None` for a call that had not begun.
     pub(super) fn sentence(self, progress: Option<&CallProgress>) -> String {
         let Self { by, then } = self;
         format!("interrupted{by}{}{then}", after(progress))

@@ -55,7 +55,7 @@ pub(in crate::core) struct Charter {
     pub(in crate::core) approvals: ApprovalSettings,
 }
 
-/// The basis of a decision about calls: the access, and the approximate number of tokens that are left for results.
+/// The basis for judging calls: the access, and the approximate number of tokens that are left for results.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct Bounds<'a> {
     pub(in crate::core) rights: &'a RightsState,
@@ -66,9 +66,9 @@ pub(in crate::core) struct Bounds<'a> {
 #[must_use]
 pub(in crate::core) enum After {
     Rest,
-    /// Waiting calls may begin, and results may be complete.
+    /// Calls that wait may begin, and the results of the reply may be complete.
     GoOn,
-    /// The person's answer ended the turn.
+    /// The person ended the turn by the answer to a request.
     Abort,
     /// The person approved a call. The scope says which later calls are covered too; `None` for none.
     Approved(Box<Case>, Option<Scope>),
@@ -82,13 +82,13 @@ pub(in crate::core) enum After {
 
 /// The reason why no further call begins.
 pub(in crate::core) enum Begun {
-    /// All possible calls have begun.
+    /// No other call can begin now.
     All,
     /// This call sets the agent's list of tasks. The agent has to store the list before other calls begin.
     Listed(CallId, Vec<ListedTask>),
 }
 
-/// The decision about a call before a worker gets it.
+/// The decision about a call before it is passed to a worker.
 enum Begin {
     /// An invalid call, with its result.
     Answered(CallResult),
@@ -219,14 +219,14 @@ impl Calls {
         After::Rest
     }
 
-    /// Makes the next request, or carries out the next change of a shared approval, if no other call is open.
+    /// If no other call is open, asks about the next call, or carries out the next approved change of a shared request.
     pub(in crate::core) fn ask_next(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.ask_gathered(bounds, out);
         self.carry_out_next(bounds, out);
         self.ask_again(bounds, out);
     }
 
-    /// Returns the hosts that were allowed for the session as a change of access; `None` while it would end a call.
+    /// Returns the hosts allowed for the session as a change of access. `None` if none, or while it would end a call.
     pub(in crate::core) fn take_allowed_hosts(&mut self) -> Option<Change> {
         if self.slots.any_begun() || self.slots.next_held().is_some() {
             return None;
@@ -393,7 +393,7 @@ impl Calls {
         }
     }
 
-    /// Returns the way to allow a denied call of an MCP server in a run where nobody can be asked, else `None`.
+    /// Returns the step by which the user can allow a denied call of an MCP server; `None` if there is no such step.
     fn remedy_for(&self, invocation: &Invocation, bounds: Bounds<'_>) -> Option<String> {
         let Invocation::External(external) = invocation else { return None };
         let part = match (&self.planner, &self.execution) {

@@ -1,7 +1,7 @@
-//! The calls of an agent: each begins, may need an approval, is carried out, and gets exactly one result.
+//! The calls of an agent: each call begins, may need an approval, is carried out, and gets exactly one result.
 //!
-//! [`Calls`] judges by the access in [`Bounds`] and does not change it. An approval that gives more access is returned
-//! as a value.
+//! [`Calls`] judges calls by the access in [`Bounds`] and does not change that access. If an approval gives more
+//! access, the change is returned as a value.
 
 mod account;
 mod answered;

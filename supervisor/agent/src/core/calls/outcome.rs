@@ -128,9 +128,9 @@ impl Reading<'_> {
         CallResult { status, is_error, explanation, exit, denied, offer, ..CallResult::answered(content) }
     }
 
-    /// Returns the offer to run a denied command again with more access; `None` if no denial is worth a question, or
-    /// the person cannot be asked. After a success only certain denials (grade `Proved`) count, and only those that the
-    /// person has not declined before.
+    /// Returns the offer to run a denied command again with more access. `None` if the person cannot be asked, or
+    /// should not be asked about these denials. After a success only certain denials (grade `Proved`) count, and only
+    /// those that the person has not declined before.
     fn offer(&self, command: &ShellExec, exit: CommandExit, denials: &[Denial]) -> Option<Box<Offer>> {
         // A command that was killed or ran out of time may have failed for that reason alone.
         let given = self.given.as_ref().filter(|_| matches!(exit, CommandExit::Code(_)))?;
@@ -141,8 +141,8 @@ impl Reading<'_> {
         offer::first(self.bounds.rights.seen(), command, denials, given).map(Box::new)
     }
 
-    /// Returns the text about denials of a command that exited with 0. They are its denied writes, because it looks as
-    /// if they succeeded, and the denial that the person is asked about.
+    /// Returns the text about denials of a command that exited with 0. It names the denied writes, which may seem to
+    /// have succeeded, and the denial about which the person is asked.
     fn despite_success(&self, command: &ShellExec, denials: &[Denial], offer: Option<&Offer>) -> String {
         let standing = self.standing;
         let is_told = |denial: &&Denial| {
@@ -156,7 +156,7 @@ impl Reading<'_> {
         format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
     }
 
-    /// Returns the hint how the model can ask for the denied access; empty if it cannot.
+    /// Returns the hint how the model can ask for the denied access; empty if the model cannot ask for it.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
         let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.bounds.rights.seen().project));
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
@@ -235,7 +235,7 @@ pub(super) fn log_denials(call: CallId, result: &mut CallResult, out: &mut Outbo
     }
 }
 
-/// Returns advice how to read the rest of a shortened result; `None` if there is no way.
+/// Returns advice how to read the rest of a shortened result; `None` if the rest cannot be read.
 fn rest(tool: &ToolCall, output: &ToolOutput) -> Option<String> {
     match output {
         ToolOutput::Command(result) => result.saved.as_ref().map(whole_output),

@@ -1,4 +1,4 @@
-//! The planner's side of a plan: its possible access, its finished steps, and the end of its execution.
+//! The planner's side of a plan: the access that the plan can get, its finished steps, and the end of its execution.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) struct Draft {
 }
 
 pub(super) enum DraftFault {
-    /// The plan cannot be parsed, or is not of the requested kind.
+    /// The plan cannot be parsed, or changes a finished step that it must keep.
     Unreadable(String),
     /// The plan asks for access that no approval can give in this session.
     Beyond(String),
@@ -51,7 +51,7 @@ impl Planner {
         self.must_keep
     }
 
-    /// Ends the run: the next plan revises no earlier one.
+    /// Records that the run has ended: the next plan need not keep finished steps.
     pub(super) const fn end_run(&mut self) {
         self.must_keep = false;
     }
@@ -98,7 +98,7 @@ impl Planner {
         finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
     }
 
-    /// Records that the flags of this run approved a plan, and can approve `rest` more.
+    /// Records that this run's flags approved a plan. `rest` is the number of further plans that they can approve.
     pub(super) const fn count_round(&mut self, rest: u32) {
         self.planning.approver = Approver::Flags { rounds: rest };
     }
@@ -112,8 +112,8 @@ impl Planner {
         planning
     }
 
-    /// Handles the result of a plan's execution. Returns text for the end of the planner's result, and the reason if
-    /// the plan is incomplete. `None` if the call does not execute a plan.
+    /// Handles the result of a plan's execution. Returns text for the end of the planner's result, and the reason why
+    /// the plan is incomplete (`None` if it is complete). The outer `None` means that the call does not execute a plan.
     pub(super) fn after_execution(
         &mut self,
         call: CallId,
@@ -170,8 +170,8 @@ impl Planner {
         Some((told, unexecuted))
     }
 
-    /// Lowers the limit of plans after a reduction of the session's access. Returns true if `change` concerns the
-    /// limit.
+    /// Lowers the maximum access of plans after a reduction of the session's access. Returns true if `change` reduces
+    /// that maximum.
     pub(super) fn take_back(&mut self, change: &Change) -> bool {
         let ceiling = &mut self.planning.ceiling;
         match change {
@@ -196,7 +196,7 @@ impl Planner {
     }
 }
 
-/// Checks that a plan keeps its finished steps. An `Err` names the first one that differs.
+/// Checks that a plan keeps its finished steps. An `Err` names the first step that differs.
 fn kept(finished: &[PlanStep], plan: &Plan) -> Result<(), String> {
     let changed = finished.iter().enumerate().find(|(at, step)| plan.steps.get(*at) != Some(step));
     changed.map_or(Ok(()), |(at, step)| {

@@ -57,7 +57,7 @@ impl Calls {
         self.planner.as_ref().is_some_and(Planner::must_keep)
     }
 
-    /// Ends the run: the next plan revises no earlier one.
+    /// Records that the run has ended: the planner's next plan need not keep finished steps.
     pub(in crate::core) fn end_run(&mut self) {
         if let Some(planner) = &mut self.planner {
             planner.end_run();
@@ -106,7 +106,7 @@ impl Calls {
         After::Rest
     }
 
-    /// Handles changed fields of a waiting plan. All bytes outside of the changed fields stay.
+    /// Changes fields of a plan that waits for approval, as the person asked. The plan's other bytes stay unchanged.
     pub(in crate::core) fn on_revise_plan(
         &mut self,
         id: ApprovalId,
@@ -246,7 +246,7 @@ impl Calls {
         }
     }
 
-    /// Decides on a plan without a person: only access within this run's flags is approved, a limited number of times.
+    /// Decides on a plan without a person: the run's flags approve some plans, if their access is within the flags.
     fn decide_by_flags(
         &mut self,
         call: CallId,
@@ -503,7 +503,7 @@ impl Calls {
     }
 }
 
-/// Returns the access of a plan beyond that of this run's flags; `None` if there is none.
+/// Returns the part of a plan's access that exceeds this run's flags, as text; `None` if there is none.
 fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> {
     let ceiling = &planning.ceiling;
     let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
@@ -511,7 +511,7 @@ fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> 
     rights.or_else(|| guest::beyond_flags(ceiling, &proposal.servers))
 }
 
-/// Returns the text about paths that will be created; `None` if there are none.
+/// Returns the text about paths of the plan that do not exist yet; `None` if there are none.
 fn remark_on(to_create: &[PlaceToCreate]) -> Option<String> {
     let instead = |PlaceToCreate { path, directory }: &PlaceToCreate| {
         format!("{path} does not exist yet: to create it, execution can write the directory {directory}")

@@ -1,4 +1,4 @@
-//! The tool calls of one turn. Each gets exactly one result, and all results go back in the order of the calls.
+//! The tool calls of one turn. Each gets exactly one result. The model gets all results in the order of the calls.
 //!
 //! Calls begin in order. A call that needs an approval is open alone, so that no other call changes what the person
 //! decides on.
@@ -32,7 +32,7 @@ struct Slot {
     tool_use: ToolUse,
     state: CallState,
     progress: Option<CallProgress>,
-    /// A text for the end of the result; `None` without one.
+    /// A text for the end of the result; `None` if nothing is added.
     remark: Option<String>,
     /// The open call of which this call is a part; `None` if the model or the person made the call.
     within: Option<CallId>,
@@ -94,7 +94,7 @@ pub(super) enum Open {
     Committing(Box<Committing>),
     /// Another component serves the call, after an approval if one was needed.
     Served(ServedCall),
-    /// A sub-agent works for the call.
+    /// A sub-agent carries out the call.
     Delegated,
     /// A plan is being written to its file.
     WritingPlan(Box<Draft>),
@@ -145,7 +145,7 @@ impl Open {
         }
     }
 
-    /// True if no other call may begin: this one is approved, or is prepared for an approval.
+    /// True if no other call may begin, because this call is approved or is being prepared for an approval.
     const fn is_alone(&self) -> bool {
         matches!(
             self,
@@ -166,7 +166,7 @@ impl Slots {
         self.add(call, tool_use, None);
     }
 
-    /// Adds a call that is a part of an open one. The model sees its result as a part of the open call's.
+    /// Adds a call that is a part of an open call. The model sees its result as a part of the open call's result.
     pub(super) fn push_within(&mut self, whole: CallId, call: CallId, tool_use: ToolUse) {
         self.add(call, tool_use, Some(whole));
     }
@@ -224,8 +224,8 @@ impl Slots {
         next.filter(|_| other.is_none()).map(|slot| (slot.call, slot.tool_use.clone()))
     }
 
-    /// True if a begun call is open. Calls that wait do not count: for their parts, for the question about another run,
-    /// or for their turn after a shared approval.
+    /// True if a call has begun and is open. This excludes calls that wait: for the calls that are their parts, for the
+    /// question about another run, or for earlier changes of a shared approval.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
             CallState::Open(Open::Accepting(_))
@@ -289,7 +289,7 @@ impl Slots {
         self.all_held().next().map(|(call, offer)| (call, offer.clone()))
     }
 
-    /// True if the result of a first run is kept, because the person is or was asked about another run.
+    /// True if the call has run once, and the person is or was asked about another run.
     pub(super) fn had_run(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.first_run.is_some())
     }

@@ -1,4 +1,4 @@
-//! Changes of files that share a request: prepared, asked about, or approved and waiting until they are carried out.
+//! Changes of files that share a request. Each is prepared, shown to the person, and if approved, carried out.
 
 use gate::approval::SubjectChange;
 use ipc::id::CallId;
@@ -8,16 +8,16 @@ use super::{CallState, Open, Slots};
 /// The progress of a change that shares a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core::calls) enum Stage {
-    /// Prepared, while other changes are not yet.
+    /// Prepared, while other changes of the request are still being prepared.
     Gathered,
-    /// Shown in the request of another call.
+    /// Shown in a request that names another call.
     Asked,
     /// Approved, and waiting for the changes before it.
     Approved,
 }
 
 impl Slots {
-    /// Makes a call one of those that share a request.
+    /// Records that a call is a change which shares a request and is at this stage.
     pub(in crate::core::calls) fn put(&mut self, call: CallId, change: SubjectChange, stage: Stage) {
         self.set(call, CallState::Together(Box::new(change), stage));
     }
@@ -36,7 +36,7 @@ impl Slots {
         self.ids(|state| matches!(state, CallState::Together(..)))
     }
 
-    /// True while a change of a shared request waits for others to be prepared.
+    /// True while a prepared change waits until the other changes of the request are prepared.
     pub(in crate::core::calls) fn is_gathering(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot.state, CallState::Together(_, Stage::Gathered)))
     }
@@ -46,7 +46,7 @@ impl Slots {
         self.slots.iter().any(|slot| matches!(slot.state, CallState::Open(Open::Preparing(_))))
     }
 
-    /// Resets a call, so that it begins again when its turn comes.
+    /// Resets a call, so that it begins again after the calls before it.
     pub(in crate::core::calls) fn put_back(&mut self, call: CallId) {
         self.set(call, CallState::Waiting);
     }
