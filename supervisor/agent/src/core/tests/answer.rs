@@ -26,7 +26,7 @@ fn asked(limits: RunLimits) -> Script {
     script
 }
 
-/// Returns the lines about ends of runs and about answers that do not fit the schema.
+/// Returns the lines of the log about ends of runs, and about answers that do not fit the schema.
 fn told(script: &mut Script) -> String {
     let lines = script.lines();
     let told = lines.lines().filter(|line| line.starts_with("finish") || line.contains("answer does not"));

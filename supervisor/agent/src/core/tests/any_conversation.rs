@@ -16,17 +16,17 @@ use crate::core::{Agent, AgentConfig, Counted, Effect, RequestId, Window, standi
 
 #[derive(Clone, Debug)]
 enum Move {
-    /// The user says this many words.
+    /// The user writes this many words.
     Say(usize),
-    /// The model answers with words and calls; each result has a number of lines.
+    /// The model replies with words and calls. For each call, the number is that of the lines in its result.
     Answer {
         words: usize,
         calls: Vec<usize>,
     },
     /// The reply ends for this reason.
     Stop(StopReason),
-    /// The request fails. The number selects the error: conversation too long, overloaded, invalid, permanent, or one
-    /// that rejects a part.
+    /// The request fails. The number selects the error: conversation too long, overloaded, invalid, permanent, or about
+    /// a part of the conversation.
     Fail(usize),
     Interrupt,
     Compact,
@@ -83,7 +83,7 @@ fn logged(id: u64, kind: EventKind, observed_by: ObservedBy) -> SessionEvent {
 struct Play {
     script: Script,
     witness: Witness,
-    /// Tokens of the last request.
+    /// Estimated tokens of the last request.
     asked: u64,
     /// True if the provider reports token counts.
     counts: bool,
@@ -99,7 +99,7 @@ impl Play {
         Self { script, witness: Witness::new(window), asked: 0, counts, open: Vec::new(), log: Vec::new() }
     }
 
-    /// Checks the effects since the last call.
+    /// Checks and removes the effects since the last check.
     fn look(&mut self) {
         for effect in std::mem::take(&mut self.script.effects) {
             self.witness.see(&effect);
@@ -151,7 +151,7 @@ impl Play {
         self.look();
     }
 
-    /// Rewinds the conversation if the agent rests, like the driver.
+    /// Rewinds the conversation like the driver. Does nothing while a turn is running.
     fn rewind(&mut self, to: Option<EventId>) {
         if self.script.agent.is_busy() {
             return;
@@ -269,7 +269,7 @@ proptest! {
     }
 }
 
-/// An undone rewind restores replies after new messages, so the provider's count is too low.
+/// An undone rewind restores old replies after newer messages, for which the provider's count is too low.
 #[test]
 fn what_an_undone_rewind_brings_back_is_counted() {
     let mut play = Play::new(true);

@@ -94,8 +94,8 @@ enum Any {
     Served(u64, usize),
 }
 
-/// An approval of a part of a file's change: another text, or every hunk. Every hunk is invalid, because it is the
-/// whole change.
+/// Returns an approval of a part of a change: an edited text, or the hunk 1. That hunk is the whole change, so that the
+/// answer is invalid.
 fn in_part(is_edited: bool) -> ReviewDecision {
     let path: WirePath = "/p/x".into();
     let file = if is_edited {

@@ -1,4 +1,4 @@
-//! Actions beyond an agent's access: asked, answered, and executed as they were shown.
+//! Tests of actions beyond an agent's access: the person is asked, and the action is carried out exactly as shown.
 
 use gate::approval::{ApprovalSettings, Proposal};
 use gate::{Modes, StandingRights};
@@ -24,7 +24,7 @@ pub(super) fn ask_config() -> AgentConfig {
     AgentConfig { standing: StandingRights { mode: ApprovalMode::Ask, modes, ..standing }, ..config() }
 }
 
-/// An agent in mode `ask` that has made these calls.
+/// Returns an agent in mode `ask` that has made these calls.
 pub(super) fn asking(calls: &[crate::conversation::AssistantBlock]) -> Script {
     asking_with(ask_config(), calls)
 }
@@ -65,7 +65,7 @@ impl Script {
         self.input(Input::Lapsed { id: ApprovalId(id), by, cause: cause.to_owned() })
     }
 
-    /// Reports a prepared change of a file that contains `old`.
+    /// Reports the change of a call as prepared. The file at `path` contains `old`.
     pub(super) fn prepared(&mut self, call: u64, path: &str) -> &mut Self {
         let prepared = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Prepare { call: prepared, tool } if prepared.0 == call => Some(tool.clone()),
@@ -202,7 +202,7 @@ fn an_abort_ends_the_turn_with_a_result_for_every_call() {
     "#);
 }
 
-/// Imitates driver and `serve` for a request that has no JSON form.
+/// The input is that of the driver and of `serve` for a request that has no JSON form.
 #[test]
 fn a_request_that_cannot_be_serialised_is_denied_logged_and_told() {
     let mut script = asking(&[make("a", "make")]);

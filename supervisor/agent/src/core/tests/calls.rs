@@ -132,7 +132,7 @@ fn denial_of_a_tool_is_proved_and_ends_the_run_with_it() {
     "#);
 }
 
-/// A denial that the broker reports replaces the denial that is guessed from the output.
+/// If the broker reports a denial, the one that was guessed from the output is not used.
 #[test]
 fn what_the_broker_refused_a_command_is_proved() {
     let object = Target::Internet("192.0.2.1:443".parse().unwrap(), Place::Elsewhere);

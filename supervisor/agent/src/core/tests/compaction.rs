@@ -14,7 +14,7 @@ fn small() -> Script {
     Script::with(AgentConfig { window: Window::new(0), max_tokens: 32_000, ..config() })
 }
 
-/// Ends a request with a reply. The provider counts `prompt` tokens for its prompt.
+/// Completes the reply to a request. By the provider's count, the prompt had `prompt` tokens.
 fn reply_at(script: &mut Script, request: u64, prompt: u64, blocks: &[AssistantBlock], stop: StopReason) {
     script.started(request);
     for (index, block) in blocks.iter().enumerate() {
@@ -24,7 +24,7 @@ fn reply_at(script: &mut Script, request: u64, prompt: u64, blocks: &[AssistantB
     script.stream(request, StreamEvent::MessageCompleted { stop_reason: stop, usage });
 }
 
-/// An agent that has filled a small window, and waits for a summary.
+/// Returns an agent that has filled a small window, and has asked for a summary.
 fn full() -> Script {
     let mut script = small();
     script.context("environment", "old").context("AGENTS.md", "Use tabs.").user("fix the bug");
@@ -42,7 +42,7 @@ fn full() -> Script {
     script
 }
 
-/// A text that a new context repeats only in part.
+/// Returns a text of which a new context repeats only a part.
 fn long_text() -> AssistantBlock {
     text(&"a long answer ".repeat(4_000))
 }

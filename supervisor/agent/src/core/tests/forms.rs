@@ -80,7 +80,7 @@ fn each_answer_reaches_its_own_question_once() {
     script.input(form_asked(1, 1)).input(form_asked(2, 1)).input(form_asked(3, 1));
     assert_eq!(form_answers(&script), []);
     script.input(form(3, filled())).input(form(2, ReviewDecision::DENIED));
-    // A second answer, one to nothing, and one of another kind.
+    // Neither a second answer nor an answer without a form has an effect. An answer of another kind cancels.
     script.input(form(3, ReviewDecision::DENIED)).input(form(9, filled()));
     assert_eq!(form_answers(&script), [(2, sent()), (1, McpAnswer::Declined)]);
     let (id, decision) = (ApprovalId(4), ReviewDecision::Approved);
@@ -95,7 +95,7 @@ fn each_answer_reaches_its_own_question_once() {
     script.input(form(6, filled()));
     let cancelled = [(4, McpAnswer::Cancelled), (5, McpAnswer::Cancelled)];
     assert_eq!(form_answers(&script)[3..], cancelled);
-    // A value that the form does not have.
+    // The answer lacks a value of the form.
     script.input(form_asked(6, 1)).input(form(7, ReviewDecision::Filled { values: FormValues::new() }));
     assert_eq!(form_answers(&script)[5..], [(6, McpAnswer::Cancelled)]);
     script.input(served(1, answered("done")));

@@ -71,7 +71,7 @@ fn each_answer_is_for_its_own_question() {
     ));
     assert_eq!((requests_for_hosts(&script), answers(&script)), (3, vec![]));
     script.input(host(2, ReviewDecision::Approved)).input(host(1, ReviewDecision::DENIED));
-    // A second answer, one to nothing, and one of another kind.
+    // Neither a second answer nor an answer without a request has an effect. An answer of another kind denies.
     script.input(host(2, ReviewDecision::DENIED)).input(host(9, ReviewDecision::Approved));
     let (id, decision) = (ApprovalId(3), ReviewDecision::Approved);
     script.decide(Op::Answer { id, kind: AskKind::Denied, decision, digest: None });
@@ -115,7 +115,7 @@ fn a_host_for_the_session_joins_the_list_when_no_command_runs() {
     assert!(is_replaced(&script));
     let list = script.agent.rights().net.to_string();
     assert!(list.contains("a.example") && list.contains("listed.example"), "{list}");
-    // A person who narrows the network meanwhile means that host as well.
+    // If the person turns the network off before the command ends, the host is not allowed either.
     let mut script = running();
     script.input(connects(1, 10, "a.example")).input(host(1, decision));
     script.set_rights(RightsChange::Network { net: Network::Off, reach: None });
@@ -141,7 +141,7 @@ fn whoever_may_not_ask_is_answered_with_no_at_once() {
         script.input(connects(1, 10, "a.example"));
         assert_eq!((requests_for_hosts(&script), answers(&script)), (0, vec![(1, false)]));
     }
-    // There is nothing to ask about a host of the list, and without a command.
+    // Nobody is asked about a host that is on the list, or while no command runs.
     let mut script = running();
     assert!(script.agent.asks_hosts());
     script.input(connects(1, 10, "listed.example")).outcome(1, command(0, "")).outcome(2, command(0, ""));

@@ -1,4 +1,4 @@
-//! Changes of files that a person approves in part: that part is carried out, and the model learns what was left out.
+//! Tests of changes of files that a person approves in part: that part is carried out, the model learns of the rest.
 
 use insta::assert_snapshot;
 use ipc::effect::Effect as Exact;
@@ -11,7 +11,7 @@ use super::script::Script;
 use crate::core::Effect;
 
 impl Script {
-    /// Answers the last request for a change with a part of it.
+    /// Answers the last request: approves these parts of its changes.
     fn in_part(&mut self, id: u64, files: &[FilePart]) -> &mut Self {
         let request = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::RequestApproval { request, .. } => Some(request),
@@ -28,7 +28,7 @@ impl Script {
     }
 }
 
-/// The new texts of what was carried out.
+/// Returns path and new text of each file in the approved effects.
 fn carried(script: &Script) -> Vec<(String, String)> {
     let patches = script.effects.iter().filter_map(|effect| match effect {
         Effect::CarryOut { effect, .. } => Some(&**effect),
@@ -65,7 +65,7 @@ fn the_part_is_carried_out_and_the_result_says_what_differs() {
     start 2 with 3 messages
     "#);
     assert_eq!(carried(&script), [("/p/v.txt".to_owned(), "mine\n".to_owned())]);
-    // Decided once.
+    // A second answer to the same request is ignored.
     script.in_part(1, &[text("/p/v.txt", "again\n")]);
     assert!(script.lines().contains("request 1 is no longer open: ignored the answer (approved_in_part)"));
     assert_eq!(carried(&script).len(), 1);
@@ -90,7 +90,7 @@ fn of_changes_shown_together_one_is_left_out_whole() {
     script.decide(Op::Act(AgentAction::AskTogether { id: ApprovalId(1) }));
     script.prepared(2, "/p/b.txt").prepared(3, "/p/c.txt");
     script.lines();
-    // The first, which was asked about, is the one that is left out.
+    // The answer leaves out the change of the call that the request names.
     script.in_part(2, &[hunk("/p/b.txt"), text("/p/c.txt", "mine\n")]);
     assert_snapshot!(script.lines(), @r#"
     log answered 2 of call 1: approved_in_part by User - 1 of 2 hunks, and the text of 1 file was edited by Supervisor

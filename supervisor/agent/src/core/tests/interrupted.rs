@@ -119,7 +119,7 @@ fn an_approved_command_keeps_its_output_as_well() {
     assert!(lost.lines().contains(r#"Failed "the worker is gone\nThe output until then:\ncc a.c" by"#));
 }
 
-/// The replaced worker reports the output of every open call.
+/// The output of the command arrives twice, as progress and in the result.
 #[test]
 fn a_whole_result_has_its_output_once() {
     let mut approved = asking(&[make("a", "make")]);
@@ -138,7 +138,7 @@ fn a_whole_result_has_its_output_once() {
     }
 }
 
-/// A resumed session tells the model as much as one that never ended.
+/// A resumed session tells the model the same as a session that went on without a break.
 #[test]
 fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
     let said = |script: &mut Script| script.user("go on").last_messages();
@@ -152,7 +152,7 @@ fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
     for messages in [&alive, &goes_on] {
         assert!(messages.contains("Half a") && messages.contains("interrupted you here"), "{messages}");
     }
-    // It was told before the session ended once more.
+    // The model was told of the interruption before the second end of the session, and is not told again.
     let log = [log, logged(&restored)].concat();
     let mut again = Script::new();
     again.agent = Agent::new(config()).restored(&log, false);

@@ -10,7 +10,7 @@ fn refused(part: LeftOut) -> ProviderError {
     ProviderError { status: Some(400), blames: Some(part), ..error("invalid_request_error", false) }
 }
 
-/// An agent in its second turn, after a first turn with thinking.
+/// Returns an agent in its second turn. The first turn had a reply with thinking.
 fn begun() -> Script {
     let mut script = Script::new();
     script.user("one").reply(1, &[thinking(), text("I look."), read("a", "a.rs")], StopReason::ToolUse);

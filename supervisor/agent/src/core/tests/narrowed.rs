@@ -1,4 +1,4 @@
-//! Tests of a server that names a smaller window than the configured one: the conversation continues in it.
+//! Tests of a server whose error names a smaller window than configured: the conversation continues in that window.
 
 use ipc::id::EventId;
 use protocol::event::{CompactionCause, EventKind, ObservedBy, SessionEvent, TokenUsage};
@@ -16,7 +16,7 @@ fn assumed() -> AgentConfig {
     AgentConfig { window: Window::new(128_000), max_tokens: 16_000, ..config() }
 }
 
-/// An agent with long results. The provider counts no tokens, and rejected the last request with these words.
+/// Returns an agent with long results. Its provider counts no tokens, and has rejected the last request with `words`.
 fn refused(words: &str) -> Script {
     let mut script = Script::with(assumed());
     script.user("go");

@@ -1,4 +1,4 @@
-//! Offers to run denied commands again.
+//! Tests of offers to run a denied command again with more access.
 
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
@@ -31,7 +31,7 @@ fn asked_after_denials(script: &Script) -> usize {
     script.effects.iter().filter(asks).count()
 }
 
-/// An agent whose command was denied a write in /etc, with the lines until the question.
+/// Returns an agent whose command was denied a write in /etc, up to the question about another run.
 fn denied_outside() -> Script {
     let mut script = asking(&[run("a", "touch /etc/probe")]);
     script.outcome(1, proved_command(1, OUTSIDE));
@@ -106,7 +106,7 @@ fn a_second_denial_is_offered_with_the_access_of_both() {
     script.outcome(1, command(2, IN_PROJECT)).input(again(1, ReviewDecision::Approved)).lines();
     script.carried_out(1, command(6, NETWORK));
     assert_snapshot!(script.lines(), @r#"ask 2: deniedCommandApproval {"denial":{"layer":"mediation","operation":"network","object":{"address":"example.com"},"missing_right":{"type":"network"},"grant":"--net on","grade":"likely"},"grant":{"write":["/p"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","make"],"cwd":"/p","network":"on","access":"write"}"#);
-    // Two rights at once are no single standing right.
+    // The offer contains two rights, so that the approval of one of them for the session does not match.
     script.input(again(2, session(SessionScope::Network)));
     assert_snapshot!(script.lines(), @r#"
     log answered 2 of call 1: denied by BadAnswer this approval for the session does not match the request by Supervisor
@@ -201,17 +201,17 @@ fn nothing_is_offered_that_nothing_can_allow() {
     };
     let cannot = |path: &str| format!("touch: cannot touch '{path}': Permission denied");
     let cases: Vec<(AssistantBlock, ipc::message::CallOutcome)> = vec![
-        // Hidden, protected, acted on by programs outside, the kernel's own, and what a link or `..` leads to.
+        // Paths that are hidden, protected, of the kernel, or lead through `..`.
         (run("a", "x"), proved_command(1, &cannot("/home/me/.ssh/authorized_keys"))),
         (run("a", "x"), proved_command(1, &cannot("/p/.git/hooks/pre-commit"))),
         (run("a", "x"), proved_command(1, &cannot("/proc/sys/kernel/core_pattern"))),
         (run("a", "x"), proved_command(1, &cannot("/etc/../home/me/.ssh/x"))),
-        // A path that no kernel has denied, and a command that only reads.
+        // Paths that no kernel has denied, commands that only read, and a command without the network.
         (run("a", "x"), command(1, OUTSIDE)),
         (reading("x"), proved_command(1, OUTSIDE)),
         (reading("x"), command(6, NETWORK)),
         (offline("x"), command(6, NETWORK)),
-        // A command that succeeded, and does not itself name the place.
+        // Commands that exited with 0.
         (run("a", "make | tail"), proved_command(0, OUTSIDE)),
         (run("a", "echo x > out; true"), command(0, IN_PROJECT)),
         (run("a", "curl x | head"), command(0, NETWORK)),
@@ -236,7 +236,7 @@ fn a_place_that_nobody_may_grant_is_not_offered() {
         let lines = script.lines();
         assert!(!lines.contains("ask ") && lines.contains("finished 1 a Failed"), "{place:?}: {lines}");
     }
-    // What holds the project would give the project as well.
+    // A right to a directory above the project would include the project.
     let mut script = asking(&[run("a", "touch /probe")]);
     script.outcome(1, proved_command(1, "touch: cannot touch '/probe': Permission denied"));
     script.input(located(1, Some("/")));
@@ -252,7 +252,7 @@ fn calls_beside_it_come_first_and_each_has_its_own_question() {
     script.outcome(2, proved_command(1, "touch: cannot touch '/etc/b': Permission denied"));
     assert_snapshot!(script.lines(), @"locate 2: /etc/b");
     script.outcome(3, command(2, IN_PROJECT));
-    // The first question does not wait for the place of another.
+    // The question about the first command does not wait for the search for the second command's directory.
     assert!(script.lines().starts_with("ask 1: "));
     script.input(again(1, ReviewDecision::DENIED));
     assert!(!script.lines().contains("ask 2"), "the second has no place yet");
@@ -281,7 +281,7 @@ fn what_interrupts_a_question_leaves_the_first_run() {
         assert!(lines.contains("finished 1 a Failed \"touch: cannot touch"), "{why}: {lines}");
         assert!(!lines.contains("carry out"), "{why}: {lines}");
     }
-    // The same before the question.
+    // An interruption before the question has the same result.
     let mut script = asking(&[run("a", "touch /etc/probe")]);
     script.outcome(1, proved_command(1, OUTSIDE)).lines();
     script.interrupt();

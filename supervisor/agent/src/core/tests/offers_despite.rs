@@ -38,7 +38,7 @@ fn chmod(path: &str) -> CallOutcome {
     refused_command(0, "", vec![refusal])
 }
 
-/// Ends the command of reply `n`. Returns true if the person is asked about another run.
+/// Ends the command of reply `n` with `outcome`. Returns true if the person is asked about another run.
 fn asked(script: &mut Script, (n, line): (u64, &str), outcome: CallOutcome) -> bool {
     if n > 1 {
         script.reply(n, &[run("a", line)], StopReason::ToolUse);
@@ -107,7 +107,7 @@ fn a_no_holds_for_the_session_where_the_command_carries_on() {
     assert!(asked(&mut script, (1, ""), telemetry()));
     decide(&mut script, 1, no.clone());
     assert!(!asked(&mut script, (2, "npm test"), telemetry()), "the same again");
-    // Asked about again: another address, another program, and a command that fails because of the denial.
+    // The person is asked about another address, another program, and a command that fails.
     assert!(asked(&mut script, (3, "npm test"), offline("node", "192.0.2.10:443")));
     decide(&mut script, 2, no.clone());
     assert!(asked(&mut script, (4, "curl x | head"), offline("curl", "192.0.2.9:443")));
@@ -115,7 +115,7 @@ fn a_no_holds_for_the_session_where_the_command_carries_on() {
     let failed = refused_command(1, "", vec![tried_by("node", "192.0.2.9:443")]);
     assert!(asked(&mut script, (5, "npm ci"), failed));
     decide(&mut script, 4, no.clone());
-    // A declined denial beside one that was not declined.
+    // The command has a declined denial, and one that was not declined.
     let both = vec![tried_by("node", "192.0.2.9:443"), tried_by("git", "192.0.2.11:22")];
     assert!(asked(&mut script, (6, "npm test"), refused_command(0, "", both)));
 }

@@ -1,4 +1,4 @@
-//! A driver that records one line per effect.
+//! A driver for tests, which records each effect as one line.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -33,7 +33,7 @@ use crate::core::{
 };
 use crate::prompt::PromptEnvironment;
 
-/// Two retries, one second apart.
+/// Permits two retries, each after a second.
 pub(super) struct Twice;
 
 impl Backoff for Twice {
@@ -99,7 +99,7 @@ pub(super) struct Script {
     pub(super) agent: Agent,
     pub(super) effects: Vec<Effect>,
     pub(super) shown: usize,
-    /// False if the test itself reports the changed files.
+    /// True if the script reports the changed files itself; false if the test does.
     pub(super) looks: bool,
 }
 
@@ -162,7 +162,6 @@ impl Script {
         self.stream(request, StreamEvent::TextDelta { index, text: text.to_owned() })
     }
 
-    /// A whole reply and its stop reason.
     pub(super) fn reply(&mut self, request: u64, blocks: &[AssistantBlock], stop: StopReason) -> &mut Self {
         self.started(request);
         for (index, block) in blocks.iter().enumerate() {
@@ -207,7 +206,7 @@ impl Script {
         self.input(Input::NotReplaced { reason: "it would not start".to_owned() })
     }
 
-    /// The effects since the last call, one line each.
+    /// Returns the effects since the last call of this method, one line each.
     pub(super) fn lines(&mut self) -> String {
         let mut text = String::new();
         for effect in &self.effects[self.shown..] {
@@ -321,7 +320,7 @@ pub(in crate::core) fn command(code: i32, output: &str) -> CallOutcome {
     }))
 }
 
-/// A command whose worker got the same error.
+/// Returns the outcome of a command after which its worker found the same paths inaccessible.
 pub(in crate::core) fn proved_command(code: i32, output: &str) -> CallOutcome {
     let CallOutcome::Done(ToolOutput::Command(mut result)) = command(code, output) else { unreachable!() };
     let refused = Some(libc::EACCES);
@@ -329,7 +328,6 @@ pub(in crate::core) fn proved_command(code: i32, output: &str) -> CallOutcome {
     CallOutcome::Done(ToolOutput::Command(result))
 }
 
-/// A command with denials by the broker.
 pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Refusal>) -> CallOutcome {
     let CallOutcome::Done(ToolOutput::Command(result)) = command(code, output) else { unreachable!() };
     CallOutcome::Done(ToolOutput::Command(CommandResult { refused, ..result }))
@@ -340,7 +338,7 @@ fn open_place(named: &str) -> NamedPlace {
     NamedPlace { named, path, nearest: None, permits: Permits::ALL, device: 1, asked: Asked::default() }
 }
 
-/// A command whose output is in a file.
+/// Returns the outcome of a command whose output was saved to a file.
 pub(super) fn saved_command(output: &str) -> CallOutcome {
     let saved = SavedOutput { path: "/tmp/bw-1/out.log".into(), bytes: output.len() as u64, cut: None };
     let CallOutcome::Done(ToolOutput::Command(result)) = command(0, output) else { unreachable!() };
@@ -422,7 +420,7 @@ fn line(effect: &Effect) -> String {
     }
 }
 
-/// Leaves out the common parts of a request.
+/// Returns a request for approval as one line, without the fields that most requests share.
 fn asked(request: &ServerRequest) -> String {
     let mut params: serde_json::Value = serde_json::from_str(request.params().unwrap().get()).unwrap();
     for usual in

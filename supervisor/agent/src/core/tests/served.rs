@@ -1,4 +1,4 @@
-//! Calls that no worker serves.
+//! Tests of calls that are carried out without a worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,6 @@ pub(super) fn note(id: &str) -> AssistantBlock {
     call(id, "note", r#"{"q":"y"}"#)
 }
 
-/// An agent that has made these calls, without the lines before them.
 pub(super) fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
     let mut script = Script::with(with_served_tools(config));
     script.ready(1).user("go").lines();
@@ -257,7 +256,7 @@ fn an_interrupt_ends_a_call_that_is_served() {
     log finished 1 a Interrupted "interrupted by the user; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
     finish interrupted text="" steps=1 tokens=115 message=None
     "#);
-    // What comes after all is nobody's answer.
+    // An outcome that arrives after the end of the call has no effect.
     script.input(served(1, answered("too late")));
     assert_eq!(script.lines(), "");
 }

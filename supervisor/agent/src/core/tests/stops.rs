@@ -178,7 +178,7 @@ fn z5_silence_is_counted_in_a_row_and_words_of_the_user_are_a_question_of_their_
     assert!(script.lines().contains("finish done"));
 }
 
-/// A tool call that the model wrote as text, and that its server did not parse.
+/// Text of a reply with a tool call that its server did not parse.
 const WRITTEN: &str =
     "<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"rm -rf x\"}}\n</tool_call>";
 

@@ -13,7 +13,7 @@ fn together(id: u64) -> Input {
     Input::Op(Op::Act(AgentAction::AskTogether { id: ApprovalId(id) }))
 }
 
-/// Changes of three files, the first of which is asked about.
+/// Returns an agent with changes of three files. The person is asked about the first.
 fn three() -> Script {
     let mut script = asking(&[write("a", "a.txt"), write("b", "b.txt"), write("c", "c.txt"), read("d", "x")]);
     script.prepared(1, "/p/a.txt");

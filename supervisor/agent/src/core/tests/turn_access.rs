@@ -179,7 +179,7 @@ fn allow(script: &mut Script, id: u64, kind: AskKind) {
     script.decide(Op::Answer { id: ApprovalId(id), kind, decision, digest: None });
 }
 
-/// An agent in mode `ask` with the network on that has requested a change of a file.
+/// Returns an agent in mode `ask`, with the network on, that has requested a change of a file.
 fn asked_online() -> Script {
     let mut config = ask_config();
     config.standing.rights.net = Network::On;
@@ -223,8 +223,8 @@ fn a_yes_to_the_turn_gives_the_project_without_the_network_until_it_ends() {
     dispatch 1 write_file
     ");
     script.ready(2).lines();
-    // Actions that would need an approval run. The network still does, and that request does not offer the whole turn
-    // again.
+    // Actions in the project run without an approval. Network access still needs one, and its request does not offer
+    // the whole turn again.
     script.outcome(1, written()).reply(2, &[make("b", "make"), write("c", "w.txt")], StopReason::ToolUse);
     let lines = script.lines();
     assert!(lines.contains("dispatch 2 shell_exec") && lines.contains("dispatch 3 write_file"), "{lines}");

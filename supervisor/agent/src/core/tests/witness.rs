@@ -20,10 +20,10 @@ pub(super) struct Witness {
     started: BTreeSet<CallId>,
     dispatched: BTreeSet<CallId>,
     prepared: BTreeSet<CallId>,
-    /// Approved calls that are not carried out yet.
+    /// Approved calls that no worker has carried out yet.
     approved: BTreeSet<CallId>,
     asked: BTreeSet<ApprovalId>,
-    /// Denied commands that the person was asked about, with the access in the request.
+    /// Denied commands about which the person was asked, with the access that the request showed.
     again: BTreeMap<CallId, Grant>,
     finished: BTreeSet<CallId>,
     window: u64,
@@ -32,7 +32,7 @@ pub(super) struct Witness {
     /// Messages sent in the current context.
     last_history: Vec<String>,
     pub(super) contexts: u32,
-    /// True if a summary is awaited: requests for it belong to no context.
+    /// True while the model writes a summary: requests for a summary belong to no context.
     compacting: bool,
 }
 
@@ -122,7 +122,7 @@ impl Witness {
         }
     }
 
-    /// Forgets the messages that were sent, because a rewind takes some back.
+    /// Forgets the sent messages of the context, because some of them are taken back.
     pub(super) fn takes_back(&mut self) {
         self.last_history.clear();
     }

@@ -1,4 +1,4 @@
-//! Tests of the start of an execution, and of executions that never began.
+//! Tests of the start of a plan's execution, and of executions that never began.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Files that change with each step of a plan.
+//! Tests of the files that are recorded as changed by each step of a plan.
 
 use super::*;
 use crate::core::tests::script::written;

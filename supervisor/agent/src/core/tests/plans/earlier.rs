@@ -1,7 +1,7 @@
 use super::*;
 use protocol::frontend::AgentAction;
 
-/// A planner that has got no message, in a session with this approved plan.
+/// Returns a planner without a message, which the user has told to execute an approved plan.
 fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
     let mut planning = planning(Approver::Person);
     planning.approved = Some(gate::plan::digest(markdown));

@@ -14,7 +14,7 @@ fn revise(id: u64, change: impl FnOnce(&mut Plan)) -> Input {
     Input::Op(Op::Act(AgentAction::RevisePlan { id: ApprovalId(id), plan: Box::new(plan) }))
 }
 
-/// The last notice about an unreadable plan.
+/// Returns the last notice that a plan cannot be parsed.
 fn not_read(script: &Script) -> Option<&str> {
     script.effects.iter().rev().find_map(|effect| match effect {
         Effect::Log { kind: EventKind::Notice { code: NoticeCode::PlanNotRead, message }, .. } => {

@@ -245,7 +245,7 @@ fn what_cannot_be_read_or_given_goes_back_at_once() {
     let asks = |root: &str| PLAN.replace("## Steps", &format!("## Rights\n\n- write: {root}\n\n## Steps"));
     for (markdown, ends_as, word) in [
         ("# P\n".to_owned(), ToolCallStatus::Failed, "line"),
-        // What no approval gives is denied, with the place.
+        // Access that no approval can give is denied. The result names the path.
         (asks("/"), ToolCallStatus::Denied, "write: /"),
         (asks(".git/hooks"), ToolCallStatus::Denied, "write: .git/hooks"),
     ] {
@@ -332,7 +332,7 @@ fn a_question_about_rights_that_are_taken_back_is_over() {
         assert_eq!(asked_for(&script).len(), 1, "{}", script.lines());
         script.input(Input::TakenBack(change.clone())).input(decide_plan(1, ReviewDecision::Approved, None));
         assert_eq!(begun_executions(&script).is_empty(), is_over, "{change:?}");
-        // The same while the plan is on its way to its file: then the question shows what is left.
+        // If the access is withdrawn while the plan is written to its file, the request shows the remaining access.
         let mut script = planner(online, true);
         script.reply(1, &[writes("a", &wants)], StopReason::ToolUse);
         script.input(Input::TakenBack(change.clone())).input(plan_in_file(1));
@@ -435,7 +435,7 @@ fn what_has_not_begun_of_an_interrupted_claim_never_begins() {
     assert_eq!(dispatched(&script), [2], "the second command waited");
     assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Interrupted);
     assert!(steps(&script).is_empty());
-    // The claim can be made again, and is judged by all commands.
+    // The executor can report the step again. All acceptance commands run again.
     script.reply(2, &[reports("b", 1, "completed", None)], StopReason::ToolUse);
     script.outcome(5, ran(0)).outcome(6, ran(0));
     assert_eq!(steps(&script), [(1, StepStatus::Completed, 2)]);

@@ -1,4 +1,4 @@
-//! Servers that a plan lists: shown, called, and taken back.
+//! Tests of MCP servers that a plan lists: they are shown, may be called, and can be taken back.
 
 use gate::tools::{
     ExternalCall, ExternalTool, GuestTool, OfferedServer, PlannedServer, Tool, ToolDefinition,
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::*;
 
-/// A tool of a server with a variable and a host.
+/// Returns an MCP tool whose server gets a variable and may connect to one host.
 fn search() -> ExternalTool {
     let net = Network::Hosts(Hosts::new(["a.example".parse().unwrap()]).unwrap());
     let access =
@@ -38,7 +38,7 @@ fn listing(servers: &[&str]) -> PlanRights {
     PlanRights { servers: servers.iter().map(|name| (*name).to_owned()).collect(), ..PlanRights::default() }
 }
 
-/// An executor with a plan that lists these servers, after a call of the tool.
+/// Returns an executor of a plan that lists these servers, after a call of the server's tool.
 fn called(servers: &[&str]) -> Script {
     let planned = PlannedServer::of(Some(&listing(servers)), &[offered()]).unwrap();
     let plan = Document::parse(PLAN).unwrap().plan().clone();
