@@ -242,7 +242,7 @@ impl Agent {
         self.rights.activity()
     }
 
-    /// Returns the conversation as text with quoted lines. The middle of a long text is left out.
+    /// Returns the conversation as text with `>` before every quoted line. The middle of a long text is left out.
     pub fn conversation(&self) -> String {
         self.conversation.text()
     }
@@ -251,12 +251,12 @@ impl Agent {
         self.calls.planning()
     }
 
-    /// Returns the access that needs no approval, with paths as the worker sees them.
+    /// Returns the access that needs no approval. Its paths are those that the worker sees.
     pub const fn standing(&self) -> &StandingRights {
         self.rights.seen()
     }
 
-    /// Returns the access that needs no approval, with paths of the host.
+    /// Returns the access that needs no approval. Its paths are those outside of the sandbox.
     pub const fn host_standing(&self) -> &StandingRights {
         self.rights.standing()
     }

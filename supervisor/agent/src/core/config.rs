@@ -27,7 +27,7 @@ pub struct AgentConfig {
     pub surroundings: PromptEnvironment,
     pub limits: RunLimits,
     pub fails_when_denied: bool,
-    /// Check of a task's last reply; `None` if the reply need not fit a schema.
+    /// Check of the last reply of a task against a schema; `None` if the reply may be any text.
     pub answer: Option<Arc<dyn AnswerCheck>>,
     pub backoff: Box<dyn Backoff>,
     /// Access that needs no approval, with host paths.

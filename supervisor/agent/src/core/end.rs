@@ -12,7 +12,7 @@ pub struct RunEnd {
     pub reason: EndReason,
     pub message: Option<String>,
     pub text: String,
-    /// The answer that fits the schema of the run; `None` without a schema or without such an answer.
+    /// The answer that fits the schema of the run; `None` if the run has no schema, or no reply fits it.
     pub output: Option<Value>,
     pub steps: u32,
     pub usage: TokenUsage,
@@ -41,7 +41,7 @@ impl Ending {
 }
 
 impl RunEnd {
-    /// Returns an end with reason and message, and without the data of the run.
+    /// Returns an end with reason and message. All other fields are empty.
     pub fn without_account(reason: EndReason, message: String) -> Self {
         Self {
             reason,

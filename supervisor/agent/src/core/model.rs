@@ -6,7 +6,7 @@ use protocol::cost::{Prices, Usd};
 
 use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
 
-/// A model that may replace an agent's own.
+/// A model that may replace the current model of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelChoice {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Smallest window of an agent: system prompt and tools alone take a fifth of it.
+    /// Minimum window of an agent. System prompt and tools alone take a fifth of it.
     pub const LEAST: u64 = 16_000;
 
     /// Returns a window of this size, or of [`Self::LEAST`] if `context` is smaller.
@@ -48,7 +48,7 @@ impl Default for Window {
     }
 }
 
-/// Limits for one run: from a user's message until the agent waits for the next one. The driver limits the time.
+/// Limits for a run, from a user's message until the agent waits for the next message. The driver limits the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
     pub max_steps: Option<u32>,
@@ -59,6 +59,6 @@ pub struct RunLimits {
 
 /// Decides if and when a failed request is sent again.
 pub trait Backoff: Send {
-    /// Returns the delay until the next attempt, or the reason why there is none.
+    /// Returns the delay until the next attempt, or the reason why there is no further attempt.
     fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp>;
 }

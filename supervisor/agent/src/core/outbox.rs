@@ -7,7 +7,7 @@ use super::Effect;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     effects: Vec<Effect>,
-    /// Number of effects that the ledger of the conversation has read.
+    /// Number of effects whose events the ledger of the conversation has read.
     read: usize,
 }
 
@@ -28,7 +28,7 @@ impl Outbox {
         self.log(EventKind::Notice { code, message: message.to_owned() });
     }
 
-    /// Logs the answer to a request about a call, and closes the request.
+    /// Logs the answer to a request about a call, and closes the request with this `id` if there is one.
     pub(super) fn log_answer(
         &mut self,
         call: CallId,
@@ -40,7 +40,6 @@ impl Outbox {
         self.log_answered(ApprovalAnswered { id, call, decision, by, cause, in_part: None });
     }
 
-    /// Logs a complete answer, and closes the request if there was one.
     pub(super) fn log_answered(&mut self, answered: ApprovalAnswered) {
         let id = answered.id;
         self.log(EventKind::ApprovalAnswered(answered));

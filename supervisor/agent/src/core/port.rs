@@ -42,7 +42,7 @@ pub struct ContextItem {
 pub struct ReadyWorker {
     pub generation: Generation,
     pub pid: u32,
-    /// Sandbox tier of the worker. It determines the paths that tool calls see.
+    /// Sandbox tier of the worker. The tier determines the paths that tool calls see.
     pub tier: Tier,
     /// SHA-256 of the worker's access.
     pub rights_digest: String,
@@ -55,7 +55,7 @@ pub struct ReadyWorker {
 pub enum ServedOutcome {
     /// Untrusted text for the model.
     Answered(String),
-    /// Untrusted text for the model, with pictures. The text says where each one belongs.
+    /// Untrusted text for the model, with pictures. The text says where each picture belongs.
     Pictured(String, Vec<Image>),
     /// Untrusted error text of the tool.
     Failed(String),
@@ -80,9 +80,9 @@ pub struct HostQuestionId {
 /// A host that is not on the list of allowed hosts, and to which a running command connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAsked {
-    /// Id of the question. [`Effect::AnswerHost`] answers it once.
+    /// Id of the question. The driver gets exactly one [`Effect::AnswerHost`] with it.
     pub id: HostQuestionId,
-    /// Call of the one-shot worker that asks; `None` for the standing worker, because it may serve several calls.
+    /// Call of the one-shot worker that asks; `None` for the standing worker, which may serve several calls at a time.
     pub call: Option<CallId>,
     /// Id of the command's process, from which the connecting process descends.
     pub process: u32,
@@ -94,7 +94,7 @@ pub struct HostAsked {
 /// A question of an MCP server to the person, during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormAsked {
-    /// Id of the question, never used again. [`Effect::AnswerForm`] answers it once.
+    /// Id of the question, never used again. The driver gets exactly one [`Effect::AnswerForm`] with it.
     pub id: u64,
     pub call: CallId,
     /// Text of the MCP server for the person.
@@ -108,14 +108,14 @@ pub struct NewAgent {
     pub spawn: SpawnAgent,
     /// The access of the sub-agent, with host paths and without a private temp directory.
     pub rights: Rights,
-    /// The approved part of the access: the parent itself does not have it.
+    /// The part of the access that was approved because the parent itself does not have it.
     pub grant: Grant,
     pub purpose: Purpose,
 }
 
 #[derive(Clone, Debug)]
 pub enum Purpose {
-    /// A sub-agent that carries out a task. Like its parent, it plans or executes.
+    /// A task. The sub-agent plans or executes, like its parent.
     Task(Activity),
     Planner(Box<Planning>),
     Executor(Arc<Execution>),
@@ -159,7 +159,7 @@ pub enum Input {
         outcome: CallOutcome,
         duration_ms: u64,
     },
-    /// Progress of an open call. The driver sends it before every input that may end the call early.
+    /// Progress of an open call. The driver sends this input before every input that may end the call early.
     Progress {
         call: CallId,
         progress: CallProgress,
@@ -176,7 +176,7 @@ pub enum Input {
     FormAsked(FormAsked),
     CallLost {
         call: CallId,
-        /// The reason why the call gets no result: the end of its worker.
+        /// The reason why the worker ended, so that the call gets no result.
         reason: String,
     },
     Prepared {
@@ -190,7 +190,7 @@ pub enum Input {
     /// The search for the directory of a denied path has ended.
     Located {
         call: CallId,
-        /// Canonical path; `None` if no access to the denied path can be granted.
+        /// Canonical path of the directory; `None` if no access to the denied path can be granted.
         place: Option<WirePath>,
     },
     /// A request for an approval ended without a valid answer.
@@ -199,7 +199,7 @@ pub enum Input {
         by: DecidedBy,
         cause: String,
     },
-    /// An approved effect was carried out, or its one-shot worker ended before that.
+    /// An approved effect was carried out, or its one-shot worker ended too early.
     OneShotFinished {
         call: CallId,
         /// An `Err` says why the outcome is unknown.
@@ -216,14 +216,14 @@ pub enum Input {
         call: CallId,
         report: Box<SubAgentResult>,
     },
-    /// The access of the agent's parent, or of an agent above that one, was reduced, and with it the agent's own.
+    /// The access of a parent or of an agent above it was reduced, and with it the access of this agent.
     Narrowed {
         /// The remaining access, with host paths.
         rights: Rights,
     },
-    /// The user reduced the access of an agent of the session. Plans cannot give that access any more.
+    /// The user reduced the access of some agent of the session. Plans cannot give the removed access any more.
     TakenBack(Change),
-    /// The session's budget does not suffice for a request that was not sent.
+    /// The session's budget does not suffice for a request, which was therefore not sent.
     OutOfBudget {
         request: RequestId,
         reason: EndReason,

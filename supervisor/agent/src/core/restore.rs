@@ -9,8 +9,8 @@ use super::conversation::standing;
 use crate::prompt::rewound_context;
 
 impl Agent {
-    /// Continues the conversation of these events. Events of other agents are ignored. A new context contains no
-    /// thinking of the old one.
+    /// Continues the conversation of the agent's own events. If `in_new_context`, the conversation continues in a new
+    /// context, without the thinking.
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
         let own = events_of(self.id(), events.iter());
@@ -42,8 +42,8 @@ impl Agent {
         self
     }
 
-    /// Restores an earlier state of the conversation if `events` (the log with the rewind) are given, and tells the
-    /// model. Returns the change of the task list for the log; `None` if the list stays.
+    /// Restores an earlier state of the conversation, and tells the model. `events` is the log with the rewind; with
+    /// `None` the conversation stays. Returns the change of the task list for the log; `None` if the list stays.
     pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
         let mut changed = None;
         if let Some(events) = events {

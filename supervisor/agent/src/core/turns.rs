@@ -171,7 +171,7 @@ impl Agent {
         }
     }
 
-    /// Ends the turn. Complete parts of it are kept. Does nothing between turns.
+    /// Ends the turn. Complete blocks of the reply and results of calls are kept. Does nothing between turns.
     pub(super) fn stop(&mut self, ending: Ending) {
         let ends_here = match self.turn.stop(&ending, &mut self.out) {
             Stopped::Nothing => return,
@@ -201,7 +201,7 @@ impl Agent {
         self.finish(ending);
     }
 
-    /// Ends the agent for good. Reports the end even of an agent without a turn, so that waiting tasks learn of it.
+    /// Ends the agent for good. Sends an end even without a turn, so that tasks which wait for the agent learn of it.
     pub(super) fn close(&mut self, ending: Ending) {
         // No new worker starts for a session that ends.
         self.rights.end_session();

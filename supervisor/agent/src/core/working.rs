@@ -45,7 +45,7 @@ impl Agent {
         self.go_on();
     }
 
-    /// Begins waiting calls; when all are closed and no worker is being replaced, sends their results to the model.
+    /// Begins waiting calls. If all calls are closed and no worker is being replaced, the model gets the results.
     pub(super) fn go_on(&mut self) {
         if self.turn.phase() != Phase::Working {
             return;
@@ -125,7 +125,7 @@ impl Agent {
         }
     }
 
-    /// Tells the model of its access with the next message, then makes the changes that waited for the worker.
+    /// Tells the model of its access with the next message, then makes the changes that waited for the new worker.
     pub(super) fn tell_of_rights(&mut self, told: Option<String>) {
         let Some(told) = told else { return };
         self.conversation.tell_of_rights(told);

@@ -19,9 +19,9 @@ pub(in crate::core) struct CallResult {
     pub(in crate::core) diffs: Result<Vec<FileDiff>, LeftOut>,
     /// Sentence about the denial that caused the result; `None` if no denial did.
     pub(in crate::core) denial: Option<String>,
-    /// End of the content that explains the denials. Front ends leave it out: they show the denials themselves.
+    /// Explanation of the denials at the end of the content. Front ends leave it out, because they show the denials.
     pub(in crate::core) explanation: Option<String>,
-    /// Advice for the model how to read the rest of a shortened result; `None` if there is no way.
+    /// Advice for the model how to read the rest of a shortened result; `None` if the rest cannot be read.
     pub(in crate::core) rest: Option<String>,
     /// Exit of the command; `None` if it did not run to its end, or the call ran no command.
     pub(in crate::core) exit: Option<CommandExit>,

@@ -28,7 +28,7 @@ impl ToolUse {
         }
     }
 
-    /// Returns the arguments exactly as the model wrote them. If they are not JSON, returns the form that is sent back.
+    /// Returns the arguments as the model wrote them; if they are not JSON, in the form that is sent back to the model.
     pub(in crate::core) fn written(&self) -> Box<RawValue> {
         let exact = self.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
         exact.unwrap_or_else(|| self.echoed.clone())

@@ -1,8 +1,8 @@
 //! Replaces a context that is too long by a new one that begins with a summary.
 //!
 //! The model writes the summary at the end of the conversation, because the provider has cached the conversation. If
-//! that fails, the model gets a shortened record of the conversation; if that fails, too, the new context contains what
-//! is known without the model. The same reply is never summarised twice.
+//! this request fails, the model gets a shortened record of the conversation. If that request fails, too, the new
+//! context contains the facts that are known without the model. The same reply is never summarised twice.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::core::outbox::Outbox;
 use crate::core::phase::Phase;
 use crate::core::tariff::Tariff;
 
-/// The state of summaries: one that is being written, and a request by the user for one.
+/// The summary that the model is writing, and the user's request for a summary.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     underway: Option<Compacting>,
@@ -41,7 +41,7 @@ struct Compacting {
     usage: TokenUsage,
 }
 
-/// Continuation of the run after a summary.
+/// The step that follows a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Then {
     /// The step that waited for the summary.
@@ -67,7 +67,7 @@ pub(in crate::core) enum AfterSummary {
     Begun(Then),
 }
 
-/// Way to go on after a request that failed permanently.
+/// Way to continue after a request that failed permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Mended {
     Summary(AfterSummary),
@@ -112,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Handles a request for a summary at the end of a turn. Returns true if there was one and a summary is possible.
+    /// Takes the user's request for a summary at the end of a turn. Returns true if a summary follows.
     pub(in crate::core) fn takes_wish(&mut self, out: &mut Outbox) -> bool {
         if !std::mem::take(&mut self.compaction.wanted) || !self.history.has_replies() {
             return false;
@@ -146,7 +146,7 @@ impl Conversation {
         Next::Compact(CompactionCause::Limit)
     }
 
-    /// Returns the sentence about a context that cannot be made short enough. `next` is the tokens of a new context.
+    /// Returns the sentence about a context that cannot be made short enough. A new context would have `next` tokens.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
             "the context is full: even a new context has about {next} tokens, and the model's window has room for {} with the reply; \
@@ -200,7 +200,7 @@ impl Conversation {
         self.budget = self.budget.in_window(self.budget.window_after(refused, named));
     }
 
-    /// Derives a smaller window from a reply that was cut at the window's end.
+    /// Derives a smaller window from a reply that ended because the window was full.
     pub(in crate::core) fn overflow(&mut self, usage: TokenUsage) {
         self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
     }
@@ -275,8 +275,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a failed request for a summary. Returns `None` if the failed request was another one, or if a request
-    /// for a summary of a record would fail, too.
+    /// Handles a failed request for a summary. Returns `None` if the request was not for a summary, or if a summary of
+    /// a record would fail, too.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,

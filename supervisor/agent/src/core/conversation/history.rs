@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    /// Returns a history that begins with a summary. `sees_images` must be as in the history before.
+    /// Returns a history that begins with a summary. `sees_images` must be the same as in the history that it replaces.
     pub(super) fn summarised(fixed: u64, sees_images: bool, first_message: Vec<String>) -> Self {
         let opening = first_message.len();
         let mut history = Self { summarised: true, opening, ..Self::new(fixed, sees_images) };
@@ -71,7 +71,7 @@ impl History {
         self.messages.clone()
     }
 
-    /// Returns the pictures within the limits, and a reason for each of the others.
+    /// Returns the pictures that fit within the limits, and for each other picture the reason why it does not fit.
     pub(super) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
         let (mut admitted, mut left_out) = (Vec::new(), Vec::new());
         for image in images {
@@ -101,7 +101,6 @@ impl History {
         self.estimates().skip(self.opening).fold(0, u64::saturating_add)
     }
 
-    /// Returns the estimated tokens of each block.
     fn estimates(&self) -> impl Iterator<Item = u64> {
         self.messages.iter().flat_map(|message| match &**message {
             Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
@@ -109,8 +108,8 @@ impl History {
         })
     }
 
-    /// Estimates the length again, with `fixed` tokens in front. After a rewind, replies may follow messages that were
-    /// not in their prompts, so that the provider's count is too low.
+    /// Estimates the length of the messages again; before them are `fixed` tokens. After a rewind, replies may follow
+    /// messages that were not in their prompts, so that the provider's count is too low.
     pub(super) fn count_again(&mut self, fixed: u64) {
         let estimate = self.estimates().fold(fixed, u64::saturating_add);
         self.size = Size { known: self.tokens().max(estimate), added: 0 };
@@ -172,7 +171,7 @@ impl History {
         self.interrupted = Some(place);
     }
 
-    /// Removes the interrupted reply after the provider has rejected it. Returns false if there is none.
+    /// Removes the interrupted reply after the provider has rejected it. Returns false if there is no such reply.
     pub(super) fn drop_interrupted(&mut self) -> bool {
         let Some((message, block)) = self.interrupted.take() else { return false };
         let Some(Message::Assistant(blocks)) = self.messages.get_mut(message).map(Arc::make_mut) else {
@@ -194,7 +193,7 @@ impl History {
         true
     }
 
-    /// Removes a part that the provider rejects. Returns false if the history does not have it.
+    /// Removes a part that the provider rejects. Returns false if the history does not have this part.
     pub(super) fn leave_out(&mut self, part: LeftOut, sees_images: bool) -> bool {
         match part {
             LeftOut::Thinking => {
@@ -343,7 +342,7 @@ mod tests {
         assert!(history.drop_interrupted() && !history.drop_interrupted());
         let [message] = &history.messages()[..] else { panic!("one message: {history:?}") };
         assert!(matches!(&**message, Message::User(blocks) if blocks.len() == 2));
-        // Joined to another reply, whose blocks stay.
+        // An interrupted reply was joined to another reply, whose blocks stay.
         history.push_assistant(reply(), usage(1, 0, 1));
         history.push_interrupted(reply());
         history.push_user(text("c"));

@@ -9,7 +9,7 @@ const FEW_IMAGES: usize = 20;
 /// Maximum side of a picture in pixels, in a request with more than [`FEW_IMAGES`].
 const SMALL_SIDE: u32 = 2000;
 
-/// Maximum bytes of all pictures: 20 MiB in base64. A third of the largest request, 32 MB, is left for text.
+/// Maximum bytes of a request's pictures: 20 MiB in base64. Of the largest request, 32 MB, a third is left for text.
 const MAX_BYTES: usize = 15 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Facts of a session that are known without asking the model: the user's words, the files, and the last summary. All
-//! are derived from the agent's own events, so that a resumed session knows the same facts.
+//! facts are derived from the agent's own events, so that a resumed session knows the same facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ struct Deeds {
 }
 
 impl Ledger {
-    /// Returns the facts in these events. Paths of files are relative to the project.
+    /// Returns the facts in the events of an agent. Paths of files are relative to the project.
     pub(super) fn of<'a>(events: impl Iterator<Item = &'a EventKind>, project: &WirePath) -> Self {
         events.fold(Self::default(), |mut ledger, event| {
             ledger.see(event, project);

@@ -1,7 +1,7 @@
 //! Removes the part of a message that the provider rejects.
 //!
-//! The provider does not say which block is at fault. Pictures and thinking are removed first, then everything; a note
-//! says that something was there.
+//! The provider does not say which block it rejects. If the message has pictures or thinking, only these are removed,
+//! otherwise all its content. A note says that something was removed.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn without_words(blocks: &mut [UserBlock]) -> bool {
     is_changed
 }
 
-/// Keeps only the blocks that every provider accepts. Returns true if that changed the message.
+/// Keeps only the blocks that every provider accepts. Returns true if the message changed.
 fn without_thinking(blocks: &mut Vec<Box<RawValue>>) -> bool {
     let plain: Vec<_> = blocks.iter().filter_map(|block| plain_block(block)).collect();
     let is_changed = !plain.is_empty()
@@ -91,7 +91,7 @@ fn without_anything(blocks: &mut Vec<Box<RawValue>>) -> bool {
     is_changed
 }
 
-/// Replaces the results of removed calls by text.
+/// Replaces the results of removed tool calls by text.
 fn told_in_words(message: &mut Message, calls: &[ToolUseId]) {
     let Message::User(blocks) = message else { return };
     for block in blocks {

@@ -1,4 +1,4 @@
-//! One conversation of an agent: its past, its next message, and the space in the model's context.
+//! One conversation of an agent: its messages, the next message, and the space in the model's context.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Conversation {
         }
     }
 
-    /// Reads the events that are about to be logged. Facts in them serve for a summary without the model.
+    /// Reads the events that are about to be logged, for the facts that a summary without the model needs.
     pub(in crate::core) fn read(&mut self, out: &mut Outbox) {
         for event in out.unread() {
             self.ledger.see(event, &self.project);
@@ -177,7 +177,7 @@ impl Conversation {
         }
     }
 
-    /// Adds context and new words of the user to the user's message, after the results.
+    /// Adds the waiting context and words of the user to the user's message, after the results of calls.
     pub(in crate::core) fn say_what_waits(&mut self, out: &mut Outbox) {
         let is_first = self.history.is_empty();
         let mut blocks = Vec::new();
@@ -217,7 +217,7 @@ impl Conversation {
         out.log(EventKind::UserMessage { text, images: shown });
     }
 
-    /// Returns the pictures within the limits, and a reason for each of the others.
+    /// Returns the pictures that fit within the limits, and for each other picture the reason why it does not fit.
     pub(in crate::core) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
         self.history.admit(images)
     }
@@ -234,12 +234,12 @@ impl Conversation {
         self.history.push_interrupted(echo);
     }
 
-    /// Removes the interrupted reply after the provider has rejected it. Returns false if there is none.
+    /// Removes the interrupted reply after the provider has rejected it. Returns false if there is no such reply.
     pub(in crate::core) fn drop_interrupted(&mut self) -> bool {
         self.history.drop_interrupted()
     }
 
-    /// Removes a part that the provider rejects. Returns false if the conversation does not have it.
+    /// Removes a part that the provider rejects. Returns false if the conversation does not have this part.
     pub(in crate::core) fn leave_out(&mut self, part: LeftOut) -> bool {
         !self.is_compacting() && self.history.leave_out(part, self.sees_images)
     }

@@ -1,4 +1,4 @@
-//! The conversation of an agent: what was said, what is added next, and the tokens that it needs.
+//! The conversation of an agent: its messages, the parts of the next message, and the tokens that they need.
 //!
 //! [`Conversation`] decides when it has to be summarised, and how a new context begins. It depends on neither calls nor
 //! workers: results are blocks of the user's next message.

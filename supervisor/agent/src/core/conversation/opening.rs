@@ -35,7 +35,7 @@ impl Opening {
         &self.instructions
     }
 
-    /// Keeps an item for later contexts, unless it is about the surroundings: each context describes them anew.
+    /// Keeps an item for later contexts, except the description of the surroundings, which each context has anew.
     pub(super) fn keep(&mut self, item: &ContextItem) {
         if item.source != ENVIRONMENT {
             self.instructions.push(item.clone());

@@ -1,7 +1,7 @@
-//! A conversation as text, for a context that does not contain it.
+//! A conversation as text, for a context that does not contain the conversation.
 //!
-//! Every line is quoted, so that tool output cannot look like a heading or the user's words. Thinking is left out: a
-//! provider accepts it only in its own place.
+//! Every line is quoted, so that tool output cannot look like a heading or the user's words. Thinking is left out,
+//! because a provider accepts it only as a block of the reply that it belongs to.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::window::{bytes, tokens};
 use crate::conversation::{Message, UserBlock};
 
-/// Divisor for the part of a shortened record that comes from its beginning: a quarter of it.
+/// A shortened record has one of this many parts, a quarter, from the conversation's beginning, the rest from its end.
 const HEAD: u64 = 4;
 
 /// One message, call or result.
@@ -51,7 +51,7 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<RecordEntry> {
     messages.iter().flat_map(of_message).collect()
 }
 
-/// Returns the number of omitted entries, and the last entries that fit into `budget`. Their first may be shortened.
+/// Returns the number of omitted entries, and the last entries that fit into `budget`. The first may be shortened.
 pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>) {
     let mut left = budget;
     let mut kept = Vec::new();

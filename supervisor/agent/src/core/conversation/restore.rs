@@ -17,7 +17,7 @@ use super::own_calls::{EARLIER_PLAN, OWN_COMMAND, quoted};
 use super::tasks::Tasks;
 use crate::conversation::UserBlock;
 
-/// Text for the model in the message after an interruption.
+/// Text for the model in the next message after the user has interrupted a reply.
 pub(in crate::core) const INTERRUPTED_HERE: &str = "The user interrupted you here.";
 
 /// Stop reason in the log of an interrupted reply.
@@ -45,8 +45,8 @@ struct Reader {
 }
 
 impl Conversation {
-    /// Restores the conversation from its events. `all` are all of them, `standing` those that no rewind took back. A
-    /// new context contains no thinking of the old one.
+    /// Restores the conversation. `all` are its events, `standing` those that no rewind took back. If `in_new_context`,
+    /// the conversation continues in a new context, without the thinking.
     pub(in crate::core) fn restore(
         &mut self,
         all: &[&EventKind],
@@ -135,8 +135,8 @@ impl Counted for SessionEvent {
     }
 }
 
-/// Returns the valid events: without those that a rewind took back, unless that rewind was itself undone. Events about
-/// the model are always valid.
+/// Returns the valid events: all except those that a rewind took back. If that rewind was undone, they are valid again.
+/// Events about the model are always valid.
 pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
     let mut standing: Vec<&T> = Vec::new();
     let mut taken_back = Vec::new();

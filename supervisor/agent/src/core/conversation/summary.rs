@@ -29,7 +29,7 @@ const FILES: &str = "\n## Files touched, as Bailiwick recorded it\n\n";
 const NONE: &str =
     "There is none: the model could not be asked, or did not answer. Look at the files and at what follows.";
 
-/// Words between [`NONE`] and an earlier summary.
+/// Text between [`NONE`] and the summary of an earlier context.
 const EARLIER: &str = " This is an earlier one:\n\n";
 
 /// The facts from which the first message of a new context is made.
@@ -98,8 +98,8 @@ impl Known<'_> {
     }
 }
 
-/// Returns the model's summary in a first message; `None` if it has none. All other text there is quoted, and cannot
-/// contain the headings.
+/// Returns the model's summary in a first message; `None` if the message has none. All other text in the message is
+/// quoted, so that it cannot contain the headings.
 pub(super) fn words_of(first_message: &str) -> Option<&str> {
     let (_, rest) = first_message.split_once(WORDS)?;
     let (words, _) = rest.rsplit_once(FILES)?;
@@ -109,7 +109,7 @@ pub(super) fn words_of(first_message: &str) -> Option<&str> {
     }
 }
 
-/// Returns the request for a summary of a record, if the conversation itself does not fit any more.
+/// Returns the request for a summary of a record, for a conversation that does not fit into a request any more.
 pub(super) fn record(earlier: Option<&str>, entries: &[RecordEntry], budget: u64) -> String {
     let earlier = earlier.map(|words| RecordEntry::new("your summary of what was before", words));
     let entries: Vec<_> = earlier.into_iter().chain(entries.iter().cloned()).collect();

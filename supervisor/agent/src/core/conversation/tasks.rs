@@ -9,7 +9,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Returns the list of tasks after these events.
+    /// Returns the list of tasks that results from these events.
     pub(super) fn after<'a>(events: impl Iterator<Item = &'a EventKind>) -> Self {
         let list = events.fold(Vec::new(), |list, kind| match kind {
             EventKind::TasksUpdated(updated) => updated.tasks.clone(),
@@ -37,8 +37,8 @@ impl Tasks {
         }
     }
 
-    /// Returns the open tasks as text for a new context, because that lacks the calls about them; `None` if none is
-    /// open.
+    /// Returns the open tasks as text for a new context, because the new context lacks the calls that set the list.
+    /// `None` if no task is open.
     pub(super) fn told(&self) -> Option<String> {
         let list = TasksUpdated { call: None, tasks: self.list.clone() };
         list.is_open().then(|| {

@@ -1,8 +1,8 @@
 //! The space of a context in tokens, estimates for texts, and reserves.
 //!
-//! The provider counts exactly, but only what it has answered. Later additions are estimated from bytes: three bytes of
-//! ASCII are a token, and two bytes of anything else. English, code and JSON have three to five bytes a token. Denser
-//! text (base64, hexadecimal digits) is underestimated; the reserve is large, and an error of the provider is handled.
+//! The provider counts exactly, but only prompts to which it has replied. Later additions are estimated from bytes:
+//! three bytes of ASCII are a token, and two bytes of anything else. English, code and JSON have three to five bytes a
+//! token. Denser text (base64, hexadecimal digits) is underestimated; the reserve makes up for that.
 
 use crate::core::Window;
 
@@ -12,10 +12,10 @@ const FIRST_MESSAGE: u64 = 24_000;
 /// Reserved tokens for the text that asks for a summary.
 const INSTRUCTION: u64 = 1_000;
 
-/// Minimum for the size of a window that a server names, in tokens.
+/// Minimum in tokens for a window whose size a server names in an error.
 const SMALLEST: u64 = 4_000;
 
-/// Minimum for the size of a window that is derived from an error without a number, in tokens.
+/// Minimum in tokens for a window whose size is guessed after an error without a number.
 const LEAST_GUESS: u64 = 8_000;
 
 /// Minimum tokens of a result, however full the context is.
@@ -41,7 +41,7 @@ impl Budget {
         Self::new(Window { context }, self.limit, self.fixed)
     }
 
-    /// Returns the window after a rejected request: the size in the error, else three quarters of the estimated prompt.
+    /// Returns the window after a rejected prompt: the size in the error, else three quarters of the `refused` tokens.
     pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
         match named.filter(|named| *named < self.context) {
             Some(named) => named.max(SMALLEST),
@@ -65,8 +65,8 @@ impl Budget {
         self.context.saturating_sub(self.reply.into())
     }
 
-    /// Returns the length of a prompt above which a summary comes first: a reply and results of an eighth of the window
-    /// need space after the prompt.
+    /// Returns the length of a prompt above which a summary comes first. A prompt of this length leaves tokens for a
+    /// reply, and an eighth of the window for results.
     pub(super) fn compact_at(self) -> u64 {
         self.prompt().saturating_sub(self.context / 8)
     }
@@ -80,7 +80,7 @@ impl Budget {
         conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into()) <= self.context
     }
 
-    /// Returns the maximum tokens of results after which a summary is still possible.
+    /// Returns the maximum tokens of results after which a summary can still be requested.
     pub(super) fn results_after(self, conversation: u64) -> u64 {
         let kept = conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into());
         self.context.saturating_sub(kept)
@@ -104,14 +104,13 @@ impl Budget {
         self.compact_at() / 8
     }
 
-    /// Returns the maximum tokens of a user's message. It has to fit behind a summary and `context`.
+    /// Returns the maximum tokens of a user's message, which must fit after a summary and `context` tokens of context.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)
     }
 }
 
-/// Returns the estimated tokens of a text.
 pub(in crate::core) fn tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     (ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2)) as u64

@@ -39,8 +39,8 @@ pub struct Execution {
     timeout: Duration,
     /// True once a step has failed permanently.
     stopped: bool,
-    /// Files that changed since the last report: first those that file tools name, then the result of a comparison of
-    /// the project instead.
+    /// Files that changed since the last report: at first those that file tools have changed, then those that a
+    /// comparison of the project shows.
     files: BTreeSet<WirePath>,
     servers: Vec<PlannedServer>,
 }
@@ -57,7 +57,7 @@ pub struct Step {
 }
 
 impl Execution {
-    /// Returns the execution of a plan. `planning` says which steps are finished already.
+    /// Returns the execution of a plan. `planning` has the steps that are finished already.
     pub fn new(plan: &Plan, planning: &Planning) -> Self {
         let Planning { on_failure, retries, acceptance_timeout, finished, .. } = planning;
         let step = |(at, step): (usize, &PlanStep)| Step {
@@ -151,7 +151,7 @@ impl Execution {
         self.steps.get_mut(at)
     }
 
-    /// Returns the reason why a report is invalid; `None` if it is valid.
+    /// Returns the reason why a report on a step is invalid; `None` if it is valid.
     pub(in crate::core) fn misfit(&self, update: &StepUpdate) -> Option<String> {
         if self.stopped {
             return Some("execution has ended with the failed step: end your turn".to_owned());
@@ -201,7 +201,7 @@ impl Execution {
         step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
     }
 
-    /// Returns a call for each acceptance command of a step; `None` if one cannot be made.
+    /// Returns a call for each acceptance command of a step; `None` if the command cannot be written as a call.
     pub(in crate::core) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
         let timeout_s = self.timeout.as_secs().max(1);
         let one = |(number, command): (u32, &String)| {
@@ -234,8 +234,8 @@ impl Execution {
         }))
     }
 
-    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event for the log;
-    /// `None` if the plan has no such step.
+    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event for the log
+    /// (`None` if the plan has no such step).
     pub(in crate::core) fn complete(
         &mut self,
         update: &StepUpdate,
@@ -246,8 +246,8 @@ impl Execution {
         (format!("{accepted}{}", self.next()), event)
     }
 
-    /// Fails a step: it is tried again if that is allowed, else execution ends. Returns the text for the executor, and
-    /// the event for the log; `None` if the plan has no such step.
+    /// Fails a step: it is tried again if the plan allows that, else execution ends. Returns the text for the executor,
+    /// and the event for the log (`None` if the plan has no such step).
     pub(in crate::core) fn fail(
         &mut self,
         update: &StepUpdate,
@@ -305,7 +305,7 @@ pub(in crate::core) fn outcome(
     AcceptanceOutcome { call, command: command.to_owned(), passed, ended, duration_ms }
 }
 
-/// Returns the outcomes of acceptance commands as text for the executor, with the end of the output of failed ones.
+/// Returns the outcomes of acceptance commands as text for the executor, with the end of a failed command's output.
 fn told(outcomes: &[AcceptanceOutcome], results: &[CallResult]) -> String {
     let mut told = String::new();
     for (at, outcome) in outcomes.iter().enumerate() {

@@ -30,22 +30,22 @@ pub struct Planning {
     pub acceptance_timeout: Duration,
     /// The steps that earlier executions have finished, from the first.
     pub finished: Vec<PlanStep>,
-    /// Hexadecimal SHA-256 of a plan that the user approved before the session: it is executed as far as the flags of
-    /// this run allow. `None` if there is none.
+    /// Hexadecimal SHA-256 of a plan that the user approved before the session. The plan is executed if its access is
+    /// within the flags of this run. `None` if there is no such plan.
     pub approved: Option<String>,
     /// The MCP servers of the session, whose tools a plan may list.
     pub servers: Arc<[OfferedServer]>,
 }
 
-/// Approver of a plan.
+/// The one who approves a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approver {
-    /// The person at the front end; nobody without a front end.
+    /// The person at the front end. Without a front end, nobody approves a plan.
     #[default]
     Person,
     /// The flags of this run: they approve plans within their limits.
     Flags {
-        /// Number of plans that the flags still approve.
+        /// Number of further plans that the flags approve.
         rounds: u32,
     },
 }

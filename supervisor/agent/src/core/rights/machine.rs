@@ -19,9 +19,9 @@ use crate::core::{Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
 pub(in crate::core) struct RightsState {
-    /// Current access, with paths as the host names them.
+    /// Current access. Its paths are those outside of the sandbox.
     pub(super) standing: StandingRights,
-    /// Current access, with paths as the worker names them.
+    /// Current access. Its paths are those that the worker sees.
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     grants: SessionGrants,
@@ -34,15 +34,15 @@ pub(in crate::core) struct RightsState {
 pub(super) struct Replacement {
     /// True while a worker with new access is starting.
     awaited: bool,
-    /// True if the last worker could not be started.
+    /// True if the worker with the current access could not be started.
     failed: bool,
-    /// New approval mode that is logged when the worker has started; `None` if the mode stays.
+    /// New approval mode, which is logged once the worker has started; `None` if the mode stays.
     mode: Option<ApprovalMode>,
     /// Changes that wait until the worker has started, in order.
     next: VecDeque<Change>,
 }
 
-/// Approved access that a change by the user takes back.
+/// Approved access that the user takes back by a change.
 pub(in crate::core) struct Withdrawal {
     /// Maximum network access that may stay approved.
     pub(in crate::core) bound: Network,
@@ -56,7 +56,7 @@ pub(in crate::core) struct Withdrawal {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::core) enum Changed {
     Nothing,
-    /// Only the mode differs, so that pending requests end. The text is for the model.
+    /// Only the approval mode changes, and open requests end. The text tells the model.
     ModeAlone(String),
     /// A new worker is needed, with this access.
     Worker(Rights),
@@ -112,7 +112,7 @@ impl RightsState {
         self.replacement.failed
     }
 
-    /// Returns the source of an earlier approval that covers a call; `None` if there is none.
+    /// Returns the source of an earlier approval that covers an action; `None` if there is none.
     pub(in crate::core) fn approved_before(
         &self,
         subject: &Subject,
@@ -134,8 +134,8 @@ impl RightsState {
         self.grants = SessionGrants::after(last);
     }
 
-    /// Stores an approval for the session. Returns a change of access that must wait for the end of the call, since it
-    /// would interrupt the call; `None` if the access stays.
+    /// Stores an approval for the session. Returns a change of the standing access, which the caller makes after the
+    /// call because it would interrupt the call. `None` if the access stays.
     pub(in crate::core) fn remember(
         &mut self,
         scope: Scope,
@@ -166,7 +166,7 @@ impl RightsState {
         }
     }
 
-    /// Withdraws approvals that a change by the user excludes. Returns `None` if the change excludes none.
+    /// Withdraws approvals that a change by the user excludes. Returns `None` if the change cannot exclude approvals.
     pub(in crate::core) fn withdraw(&mut self, change: &Change, out: &mut Outbox) -> Option<Withdrawal> {
         let nothing = ends_approvals(change);
         let bound = match change {
@@ -204,8 +204,8 @@ impl RightsState {
         }
     }
 
-    /// Makes a change. `decided` is the access that results from it. `withdrawn` is true if calls or approvals ended
-    /// because of the change: then user and model are told even if the access stays the same.
+    /// Makes a change. `decided` is the access that results from it. If `withdrawn`, calls or approvals ended because
+    /// of the change, and a notice says this even if the access stays the same.
     pub(in crate::core) fn make(
         &mut self,
         change: &Change,
@@ -261,12 +261,12 @@ impl RightsState {
         mode_context(&self.seen)
     }
 
-    /// Stores a change of the mode until the next worker has started.
+    /// Stores a new mode until the next worker has started. With `None`, a mode that is stored already stays.
     pub(super) fn announce(&mut self, mode: Option<ApprovalMode>) {
         self.replacement.mode = mode.or_else(|| self.replacement.mode.take());
     }
 
-    /// Stores the parts of a change that do not concern the worker.
+    /// Stores the parts of a change that no worker enforces.
     pub(super) fn keep(&mut self, change: &Change) {
         match change {
             // A write root that the user removed does not come back with another mode.
@@ -280,7 +280,7 @@ impl RightsState {
         }
     }
 
-    /// Returns the step after a reduction of a parent's access. `rights` is the access that remains for this agent.
+    /// Returns the step after a reduction of the parent's access. `rights` is the access that remains for this agent.
     pub(in crate::core) fn narrow(&self, rights: Rights) -> Changed {
         if rights == self.standing.rights { Changed::Nothing } else { Changed::Worker(rights) }
     }

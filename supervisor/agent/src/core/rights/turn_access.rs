@@ -1,7 +1,7 @@
-//! Access for one turn: less in a turn that only reads, more in one that the user allowed as a whole.
+//! Access for one turn: less access in a turn that only reads, more in a turn that the user allowed as a whole.
 //!
-//! The end of the turn restores the previous access, by another worker. Changes of the user in the meantime apply to
-//! the previous access; reductions apply at once as well.
+//! The end of the turn restores the previous access, by another worker. If the user changes the access during the turn,
+//! the change applies to the previous access. A reduction applies to the turn as well, at once.
 
 use gate::approval::{Subject, allowed_in_turn, turn_access};
 use gate::judgement::change;
@@ -50,7 +50,7 @@ const ONLY_READS: &str = "<rights>\nThe user started this turn with a command th
 const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
 
-/// Text for the model with its next results, after the user has approved everything in the turn.
+/// Text for the model with the next results, after the user has approved everything in the turn.
 const ALLOWED: &str = "<rights>\nThe user said yes to everything in the project until this turn ends: changes in the project are \
     made without asking, and the network is off. What is beyond the rights is asked about as before.\n</rights>";
 
@@ -73,8 +73,8 @@ impl RightsState {
         (told, self.take_access(narrow.normalised(), ApprovalMode::Deny, out))
     }
 
-    /// Returns the access that an approval of everything in the turn would give; `None` if this action would need an
-    /// approval even then.
+    /// Returns the access for an approval of everything in the turn; `None` if this action would need an approval even
+    /// then.
     pub(in crate::core) fn offered_turn(&self, ask: &Ask, subject: &Subject) -> Option<TurnAccess> {
         if self.access_after.is_some() || self.is_awaited() {
             return None;
@@ -89,7 +89,7 @@ impl RightsState {
     }
 
     /// Begins the access that the request showed, for the rest of the turn. Returns the text for the model, and the
-    /// next step; `None` if the mode forbids it.
+    /// next step; `None` if the approval mode does not permit this access.
     pub(in crate::core) fn begin_allowed(
         &mut self,
         call: CallId,
@@ -108,7 +108,7 @@ impl RightsState {
             Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
     }
 
-    /// True for an action that needs the network in a turn that was allowed as a whole: there the network is off.
+    /// True if the user allowed the turn as a whole and the action needs the network, which is off in such a turn.
     pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
         let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
         is_allowed && ask.grant.net.reaches_out()
@@ -154,8 +154,8 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// Returns a change that takes effect now, with the way in which it does. Returns `None` if the change waits until
-    /// a worker is ready or the turn ends. More access waits for the end of a turn with access of its own.
+    /// Returns a change and the way in which it takes effect, or `None` if the change waits for a worker or for the end
+    /// of the turn. In a turn with access of its own, an increase of access waits for the end of the turn.
     pub(in crate::core) fn due(&mut self, change: Change, out: &mut Outbox) -> Option<(Change, Due)> {
         let Some(after) = &mut self.access_after else { return self.due_now(change) };
         let (kind, mode_after) = (after.kind, after.mode);
@@ -181,7 +181,7 @@ impl RightsState {
         self.defer(change).map(|change| (change, Due::Now))
     }
 
-    /// True if the change is to a mode in which the project is not writable. Such a change ends the access of the turn.
+    /// True if the change is to a mode in which the project is not writable. Such a change ends the turn's own access.
     fn takes_yes_back(&self, change: &Change) -> bool {
         match change {
             Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),

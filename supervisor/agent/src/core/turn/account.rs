@@ -22,7 +22,7 @@ pub(super) struct RunAccount {
     /// Text of the latest reply.
     pub(super) text: String,
     pub(super) output: Option<Value>,
-    /// The last denial; `None` if a call has succeeded after it.
+    /// Text about the last denial; `None` if a call has succeeded after it.
     pub(super) denial: Option<String>,
     /// The reason why the last plan is incomplete; `None` if it is complete.
     pub(super) unexecuted: Option<String>,
@@ -31,12 +31,12 @@ pub(super) struct RunAccount {
     pub(super) in_a_row: Odd,
     /// Steps so far, to detect repetition.
     pub(super) past: Steps,
-    /// The part of the conversation that was left out after an error; `None` again after the next reply.
+    /// The part of the conversation that was left out after an error. The next reply sets it to `None`.
     pub(super) left_out: Option<LeftOut>,
     pub(super) overflowed: bool,
 }
 
-/// Numbers of consecutive unusual replies.
+/// Numbers of unusual replies in a row, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Odd {
     /// Number of replies that reached the token limit.

@@ -27,12 +27,12 @@ impl Turn {
         self.settings.backoff.delay(tried, error)
     }
 
-    /// Returns the part of the conversation that an error names; `None` if a part of the request was left out before.
+    /// Returns the part of the conversation that an error names. `None` also if a part was left out already.
     pub(in crate::core) fn blamed(&self, error: &ProviderError) -> Option<LeftOut> {
         error.blames.filter(|_| self.run.left_out.is_none())
     }
 
-    /// Drops the incomplete reply of a failed request, and takes the next step.
+    /// Drops the incomplete reply of a failed request. Decides on another attempt: later, now without a part, or none.
     pub(in crate::core) fn fail(
         &mut self,
         error: &ProviderError,
@@ -64,7 +64,7 @@ impl Turn {
         }
     }
 
-    /// Returns true the first time after a reply. A new context may help then if the conversation is too long.
+    /// Returns true once after each complete reply: only one new context is tried for a full window.
     pub(in crate::core) const fn takes_overflow(&mut self) -> bool {
         !std::mem::replace(&mut self.run.overflowed, true)
     }
@@ -95,7 +95,7 @@ const fn without(part: LeftOut) -> &'static str {
     }
 }
 
-/// Returns a message for the user: the cause in one line, and in the next one a step that helps.
+/// Returns a message for the user: the cause in one line, and in the next line a step that helps.
 fn hinted(message: String, hint: Option<&str>) -> String {
     match hint {
         Some(hint) => format!("{message}\n  hint: {hint}"),

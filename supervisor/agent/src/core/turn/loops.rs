@@ -1,4 +1,4 @@
-//! Detects a model that repeats itself: the model is told, and if it goes on, the run ends.
+//! Detects a model that repeats itself. First the model is told. If the repetition goes on, the run ends.
 //!
 //! A step is the calls of a reply with their results. The same calls with other results are a different step.
 
@@ -37,7 +37,7 @@ pub(in crate::core) enum Course {
 }
 
 impl Steps {
-    /// Begins a step with these calls, each with true if its tool exists. Arguments of unknown tools are ignored.
+    /// Begins a step with these calls. The `bool` is true if the tool exists; arguments of unknown tools are ignored.
     pub(super) fn begin<'a>(&mut self, calls: impl Iterator<Item = (&'a ToolUse, bool)>) {
         self.present = DefaultHasher::new();
         self.call.clear();
@@ -79,7 +79,7 @@ impl Steps {
         }
     }
 
-    /// Returns how often the last `length` steps were repeated.
+    /// Returns how many times in a row the last `length` steps have occurred.
     fn rounds(&self, length: usize) -> usize {
         let last: Vec<_> = self.past.iter().rev().take(length).collect();
         let steps: Vec<_> = self.past.iter().rev().collect();

@@ -24,7 +24,7 @@ use crate::core::{
 pub(in crate::core) struct Turn {
     state: TurnState,
     pub(super) run: RunAccount,
-    /// True until the description of the agent's surroundings arrives. Turns wait for it.
+    /// True until the description of the agent's surroundings arrives. A turn cannot begin before.
     starting: bool,
     /// True if a turn waits, and begins as soon as `starting` is false.
     waits: bool,
@@ -35,7 +35,7 @@ pub(in crate::core) struct Turn {
     pub(super) settings: TurnSettings,
 }
 
-/// Settings of a turn. The model may change between two turns.
+/// Settings of an agent's turns. The model may change between two turns.
 pub(in crate::core) struct TurnSettings {
     pub(in crate::core) model: String,
     pub(in crate::core) system: Arc<str>,
@@ -67,7 +67,7 @@ pub(in crate::core) struct Whole {
 pub(in crate::core) enum Stopped {
     Nothing,
     Ends(Ending),
-    /// A reply was being received; this is the part so far.
+    /// A reply was being received. The value is the part that has arrived.
     Asking(ModelReply),
     Working,
 }
@@ -105,7 +105,7 @@ impl Turn {
         }
     }
 
-    /// Returns system prompt and tools of each request, for the log.
+    /// Returns the system prompt and the tools, which are in every request, for the log.
     pub(in crate::core) fn prompt(&self) -> PromptFixed {
         fixed_prompt(&self.settings.system, &self.settings.tools)
     }
@@ -131,7 +131,7 @@ impl Turn {
         !self.starting
     }
 
-    /// Records that the agent's surroundings have arrived. Returns true if they are the first.
+    /// Records that the agent's surroundings have arrived. Returns true if they arrive for the first time.
     pub(in crate::core) const fn start(&mut self) -> bool {
         std::mem::replace(&mut self.starting, false)
     }
@@ -285,7 +285,7 @@ impl Turn {
         None
     }
 
-    /// True if a part of the failed reply had arrived; `None` if the request is not awaited.
+    /// True if a part of the failed reply had arrived; `None` if the turn does not await this request.
     pub(in crate::core) fn had_begun(&self, id: RequestId) -> Option<bool> {
         match &self.state {
             TurnState::Streaming { request, reply } if *request == id => Some(reply.has_begun()),
@@ -299,7 +299,7 @@ impl Turn {
         self.last_timer
     }
 
-    /// True if this timer ends the delay before the next attempt.
+    /// True if the turn waits for this timer before the next attempt.
     pub(in crate::core) fn on_timer(&self, fired: TimerId) -> bool {
         matches!(self.state, TurnState::BackingOff { timer, .. } if timer == fired)
     }
@@ -341,7 +341,7 @@ impl Turn {
         self.run.unexecuted = Some(NOT_EXECUTED.to_owned());
     }
 
-    /// Records the result of a plan from before the session. A plan that was not executed is a failure.
+    /// Records the result of a plan from before the session. The run fails if the plan was not executed.
     pub(in crate::core) fn conclude_plan(&mut self, result: &CallResult) {
         if self.run.is_own_command {
             return;
@@ -438,7 +438,7 @@ impl Turn {
     }
 }
 
-/// Returns system prompt and tools of each request, for the log.
+/// Returns system prompt and tools for the log.
 pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFixed {
     PromptFixed {
         system: Some(system.to_owned()),

@@ -1,7 +1,7 @@
 //! The turn of an agent: its requests, their replies, and its end.
 //!
-//! [`Turn`] decides when the model is asked, what follows a reply or a failure, and when the run's limits are reached.
-//! It depends on neither history nor calls.
+//! [`Turn`] decides when a request is sent to the model, what follows a reply or a failure, and when the run's limits
+//! are reached. It depends on neither history nor calls.
 
 mod account;
 mod answer;

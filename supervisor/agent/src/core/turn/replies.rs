@@ -41,7 +41,7 @@ pub(in crate::core) struct Kept {
 
 #[derive(Debug)]
 pub(in crate::core) enum Replied {
-    /// The model is asked again, with this text if there is one.
+    /// A request follows. The text, if any, is added to it for the model.
     Step(Option<String>),
     Calls(Vec<ToolUse>),
     TurnEnds,
@@ -51,7 +51,7 @@ pub(in crate::core) enum Replied {
 
 #[derive(Debug)]
 pub(in crate::core) enum TurnEnd {
-    /// The model is asked for another answer, with this text.
+    /// The model is asked for another answer. The text says why.
     AsksAgain(String),
     Ends(Ending),
 }
@@ -61,8 +61,8 @@ impl Turn {
         self.run.count(usage, self.settings.tariff);
     }
 
-    /// Handles a complete reply. `has_executed` is true for an executor with nothing left to do. With `unread` words of
-    /// the user the turn goes on. `limit` is the token limit of a reply.
+    /// Handles a complete reply. `has_executed` is true if an executor has no step left. `unread` is true if the user
+    /// has written more, so that the turn goes on. `limit` is the token limit of a reply.
     pub(in crate::core) fn on_reply(
         &mut self,
         whole: Whole,
@@ -121,7 +121,7 @@ impl Turn {
         Kept { echo: Some(echo), then: then(self) }
     }
 
-    /// Returns the next step after a complete reply. Its calls run, whatever stop reason the server gives.
+    /// Returns the next step after a complete reply. Tool calls in the reply run, whatever its stop reason is.
     fn after_whole(&mut self, calls: Vec<ToolUse>, is_silent: bool) -> Replied {
         self.forget_trouble();
         if !calls.is_empty() {
@@ -236,8 +236,8 @@ impl Turn {
         ))
     }
 
-    /// Logs an interrupted reply, with estimates for missing token counts. Returns the blocks that are sent back: the
-    /// text that the user has seen stays in the conversation.
+    /// Logs an interrupted reply, with estimates for missing token counts. Returns the blocks that are sent back to the
+    /// model, so that the text that the user has seen stays in the conversation.
     pub(in crate::core) fn cut_off(
         &mut self,
         reply: &ModelReply,
@@ -299,7 +299,7 @@ impl Turn {
 }
 
 impl Whole {
-    /// Returns the error for a reply that cannot be answered, such as some gateways send; `None` for any other reply.
+    /// Returns an error if two tool calls of the reply have the same id; else `None`. Some gateways send such replies.
     pub(in crate::core) fn fault(&self) -> Option<ProviderError> {
         let twins = "the provider sent a reply with two tool calls of the same id";
         self.reply.has_twin_calls().then(|| ProviderError::new("invalid_response", twins).retryable())

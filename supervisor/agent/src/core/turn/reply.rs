@@ -53,7 +53,7 @@ impl ModelReply {
         parts.into_values().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n")
     }
 
-    /// True if two tool calls have the same id: such a reply cannot be answered.
+    /// True if two tool calls of the reply have the same id, so that their results could not be told apart.
     pub(super) fn has_twin_calls(&self) -> bool {
         let mut seen = BTreeSet::new();
         self.closed.values().any(|block| match &block.content {
@@ -62,7 +62,7 @@ impl ModelReply {
         })
     }
 
-    /// Returns the blocks of an incomplete reply that are sent back to the model.
+    /// Returns the blocks of an incomplete reply that later requests contain.
     pub(super) fn interrupted(&self) -> Vec<Box<RawValue>> {
         let closed = self.closed.iter().map(|(index, block)| (*index, Interrupted::Closed(block)));
         let mut blocks: BTreeMap<_, _> = closed.collect();
@@ -87,7 +87,7 @@ impl ModelReply {
         self.closed.values().filter_map(name).collect()
     }
 
-    /// Returns the blocks that are sent back to the model, and the calls. Leaves empty text out: the API rejects it.
+    /// Returns the blocks for later requests, and the tool calls. Leaves empty text out, because the API rejects it.
     pub(super) fn complete(&self) -> (Vec<Box<RawValue>>, Vec<ToolUse>) {
         let (mut echo, mut calls) = (Vec::new(), Vec::new());
         let mut said = None;
@@ -107,8 +107,8 @@ impl ModelReply {
         (echo, calls)
     }
 
-    /// Returns the blocks that are sent back after a reply was cut at its limit: up to the last text before the first
-    /// tool call. Calls that never ran have no result, and a message must not end with thinking.
+    /// Returns the blocks that later requests contain after a reply was cut at its limit: those up to the last text
+    /// before the first tool call. Calls that never ran have no result, and a message must not end with thinking.
     pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
         let mut kept: Vec<_> = self
             .closed
@@ -132,7 +132,7 @@ fn claim(text: &str) -> Option<String> {
     (!bounded.is_empty()).then_some(bounded)
 }
 
-/// Returns the `input` of a block as it is sent back to the model.
+/// Returns the `input` of a block in the form for later requests.
 fn arguments(block: &RawValue) -> Box<RawValue> {
     #[derive(serde::Deserialize)]
     struct ReplyBlock<'a> {

@@ -3,7 +3,7 @@
 /// Maximum number of bytes before a code block that can introduce a call.
 const LONGEST_LEAD: usize = 600;
 
-/// Words of an explanation. A code block after them is not taken for a call.
+/// Words of an explanation. A code block that follows them is not taken for a call.
 const EXPLAINING: [&str; 17] = [
     "looks like",
     "look like",
@@ -27,7 +27,7 @@ const EXPLAINING: [&str; 17] = [
 /// Labels of code blocks that may contain a call.
 const LABELS: [&str; 9] = ["", "json", "json5", "jsonc", "xml", "text", "txt", "plaintext", "python"];
 
-/// Words with which a call may begin in the middle of a line.
+/// Words that begin a call even in the middle of a line.
 const MARKS: [&str; 3] = ["to=functions.", "functions.", "assistantcommentary"];
 
 pub(super) struct ReplyPage<'a> {
@@ -155,7 +155,7 @@ impl PageLine<'_> {
     }
 }
 
-/// True if words before a call may introduce it: they are few, and do not explain.
+/// True if the words before a call may introduce the call: they are few, and do not explain.
 pub(super) fn announces(before: &str) -> bool {
     let words = before.trim();
     let paragraph = words.rsplit("\n\n").next().unwrap_or_default().to_lowercase();
@@ -166,12 +166,12 @@ fn is_fence(line: &str) -> bool {
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// Removes the word that Command R writes before its code block of calls.
+/// Removes the word `Action:`, which Command R writes before its code block of calls.
 fn without_action(line: &str) -> &str {
     line.strip_prefix("Action:").map(str::trim_start).filter(|rest| is_fence(rest)).unwrap_or(line)
 }
 
-/// True for a line with a special token or tag by which a model ends its turn.
+/// True for a line with a special token or tag by which a model marks the end of its reply.
 fn is_end(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("<|") && line.ends_with("|>") || line.starts_with("</") && line.ends_with('>')

@@ -1,11 +1,11 @@
-//! Recognises a text that consists of calls only, in the forms that models are trained on.
+//! Recognises a text that consists only of tool calls, in the forms in which models learn to write them.
 
 use serde_json::Value;
 
 use super::elements::{self, Tag};
 use super::json;
 
-/// Words between special tokens that belong to a call.
+/// Words that can stand between the special tokens of a call.
 const WORDS: [&str; 9] = [
     "assistantcommentary",
     "assistant",
@@ -18,11 +18,11 @@ const WORDS: [&str; 9] = [
     "tool_call",
 ];
 
-/// Special tokens of calls in square brackets.
+/// Special tokens of tool calls that are written in square brackets.
 const BRACKETS: [&str; 6] =
     ["[TOOL_CALLS]", "[/TOOL_CALLS]", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "[ARGS]", "[tool_calls]"];
 
-/// Words with which only a call begins.
+/// Words with which a text can begin only if it is a call.
 const MARKED: [&str; 5] =
     ["functions.", "functools[", "to=functions.", "commentary to=", "assistantcommentary"];
 
@@ -36,7 +36,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Self { text, tools }
     }
 
-    /// True if the text begins with a special token that only calls have.
+    /// True if the text begins with a special token or a word that only calls have.
     pub(super) fn is_marked(&self) -> bool {
         let text = self.text.trim_start();
         let tag = Tag::at(text).filter(|tag| !tag.is_closing());
@@ -86,7 +86,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((json::tool_of(&value, self.tools)?, rest))
     }
 
-    /// Recognises a call in invalid JSON. A server leaves such a call in the text.
+    /// Recognises a call in invalid JSON, which a server did not parse and therefore left in the text.
     fn broken_json(&self, text: &'a str) -> Option<(&'t str, &'a str)> {
         if value(text).is_some() {
             return None;

@@ -127,7 +127,7 @@ const CALLS: &[(&str, &str)] = &[
     ("its name, then JSON", "Now I read it.\n\nread_file\n{\"path\": \"a\"}"),
 ];
 
-/// Answers that name tools or show such forms, and are no calls.
+/// Replies that name tools or show forms of calls, but contain no call.
 const INNOCENT: &[(&str, &str)] = &[
     ("an answer", "The file `a` has three lines."),
     ("a tool by its name", "I used read_file(path) to look at it, and shell_exec (twice)."),
