@@ -1,4 +1,4 @@
-//! Sends requests to a model over HTTP, or replays recorded replies, and holds the API keys.
+//! Sends requests to a language model over HTTP, or replays recorded replies. Holds the API keys.
 
 #![deny(unsafe_code)]
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 /// Maximum bytes of invalid arguments that are sent back to the model.
 const SHOWN_INVALID: usize = 1024;
 
-/// Returns the text as one line of JSON if it is an object. An `Err` says why it is not one. The text is parsed in
-/// full, because raw JSON may contain lone surrogates. APIs reject those in requests.
+/// Returns the text as one line of JSON. An `Err` says why the text is not a JSON object. The text is parsed in full,
+/// because raw JSON may contain lone surrogates, which APIs reject in requests.
 pub(crate) fn object(text: &str) -> Result<String, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(_)) => Ok(one_line(text)),

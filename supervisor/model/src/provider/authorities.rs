@@ -1,5 +1,5 @@
-//! Certificate authorities from environment variables. If a file that they name cannot be read, that is an error: the
-//! system's authorities are not used instead.
+//! Certificate authorities from environment variables. If a variable names a file that cannot be read, that is an
+//! error, and the system's authorities are not used.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Variable with the path of a file of authorities. This and [`DIRECTORIES`] replace the authorities of the system.
+/// Variable with the path of a file of authorities. This variable and [`DIRECTORIES`] replace the system's authorities.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
-/// Maximum bytes of a file of authorities; a file of all public ones has a quarter of a megabyte.
+/// Maximum bytes of a file of authorities. A file of all public authorities has a quarter of a megabyte.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct AuthorityError {
     cause: String,
 }
 
-/// True if the environment names authorities. An `Err` names a file that cannot be read.
+/// True if the environment names authorities. An `Err` names a file of authorities that cannot be read.
 pub(crate) fn named() -> Result<bool, AuthorityError> {
     named_in(env::var_os(FILE).as_deref(), env::var_os(DIRECTORIES).as_deref())
 }

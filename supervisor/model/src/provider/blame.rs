@@ -1,4 +1,4 @@
-//! Finds the part of a conversation that an API rejects, to continue without it.
+//! Finds the part of a conversation that an API rejects, so that the conversation can continue without that part.
 
 use bytes::Bytes;
 use protocol::event::LeftOut;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ProviderError;
 use super::messages::MessageText;
 
-/// Phrases in errors about thinking in the conversation that the API rejects, whatever the settings of the request.
+/// Phrases in errors by which an API rejects thinking in the conversation, whatever the request's options are.
 const THINKING: [&str; 17] = [
     "`signature` in `thinking`",
     "signature in thinking",
@@ -28,17 +28,17 @@ const THINKING: [&str; 17] = [
     "items are not persisted",
 ];
 
-/// Phrases in errors about missing thinking. Such an error is not fixed by leaving more thinking out.
+/// Phrases in errors about missing thinking. Leaving out more thinking would not fix such an error.
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
 /// Fields of a request that contain its messages, as paths in errors name them.
 const MEMBERS: [&str; 2] = ["messages", "input"];
 
-/// Texts between one of [`MEMBERS`] and an index, in paths of the vendors, JSON Pointer and Python's validators.
+/// Texts between a field of [`MEMBERS`] and an index, in paths of the vendors, JSON Pointer and Python's validators.
 const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "];
 
-/// The messages of a request as JSON, to find the one that an error names.
+/// The messages of a request as JSON, to find the message that an error names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentMessages {
     lead: usize,
@@ -69,8 +69,8 @@ impl SentMessages {
         Some(LeftOut::Message(u32::try_from(source).ok()?))
     }
 
-    /// Converts the index of a message in the request to that in the conversation; `None` if no message has it. One
-    /// message of the conversation may be several in a request.
+    /// Returns the index in the conversation for a message's index in the request; `None` if no message has that index.
+    /// The two differ, because one message of the conversation may become several in the request.
     fn source(&self, index: usize) -> Option<usize> {
         let mut before = self.lead;
         self.texts.iter().find_map(|(json, source)| {
@@ -101,7 +101,7 @@ fn index(message: &str) -> Option<usize> {
     })
 }
 
-/// True if the word that begins in `before` may be a JSON Pointer: `/messages/0`, `#/messages/0`, `body/messages/0`.
+/// True if `before` ends with the beginning of a JSON Pointer, as in `/messages/0`, `#/messages/0`, `body/messages/0`.
 /// The address of an endpoint, such as `/v1/messages/3`, names no part of a request.
 fn may_begin_pointer(before: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`(<=,".contains(c);

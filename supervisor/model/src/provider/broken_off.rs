@@ -1,4 +1,4 @@
-//! Errors within a reply, after the status 200. They are handled like errors with a status of their own.
+//! Errors within a reply after the status 200. They are handled like errors that have their own status.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::failure::{kind_of, one_line};
 use super::fault::ReplyFault;
 use super::retry_after::wait_in_words;
 
-/// Returns the error in the data of an event. The data can have the shape of any error body.
+/// Returns the error in the data of an event, which can have the shape of any error body.
 pub(crate) fn broken_off(data: &str) -> ProviderError {
     let fault = ReplyFault::parse(data.as_bytes());
     let status = fault.meant_status();
@@ -34,7 +34,7 @@ pub(crate) fn broken_off(data: &str) -> ProviderError {
     ProviderError { hint, ..error }
 }
 
-/// True if the data has an error and no type: gateways send such errors in streams of any API.
+/// True if the data has the field `error`. Gateways send such errors, without a type, in the streams of all APIs.
 pub(crate) fn tells_error(data: &str) -> bool {
     #[derive(Deserialize)]
     struct ErrorMember<'a> {

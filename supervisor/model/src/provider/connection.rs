@@ -10,13 +10,13 @@ use crate::secrets::Credential;
 
 #[derive(Debug)]
 pub struct Connection {
-    /// The base URL of the server. Its path precedes the path of the API.
+    /// The base URL of the server. The path of an endpoint is added to the path of this URL.
     pub base_url: String,
     pub api_key: Option<SecretString>,
-    /// The source of the key: `ANTHROPIC_API_KEY`, or the name of a file. It is shown if the server rejects the key.
+    /// The source of the key, for errors: `ANTHROPIC_API_KEY`, for example, or the name of a file.
     pub key_origin: String,
     pub credential: Credential,
-    /// The reason for the choice of the API; `None` if the user chose it. It is shown if the server has another API.
+    /// The reason for the choice of this API, for errors about a server with another one; `None` if the user chose it.
     pub chosen_by: Option<String>,
     pub timeouts: Timeouts,
     pub recorder: Option<Recorder>,
@@ -26,7 +26,7 @@ pub struct Connection {
 pub enum ConfigError {
     #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
-        /// Address of the API, with a password removed.
+        /// Base URL that the user gave, without the password.
         url: String,
         fault: &'static str,
     },
@@ -38,7 +38,7 @@ pub enum ConfigError {
 
 const QUERY: &str = "has a query";
 
-/// Paths of endpoints, as documentation shows them. If a base URL ends with one of them, it is removed there.
+/// Paths of endpoints, as documentation shows them. A base URL that ends with such a path is shortened.
 const ENDPOINTS: [&str; 8] = [
     "/chat/completions",
     "/messages/count_tokens",
@@ -101,7 +101,7 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// Removes an endpoint from the end of an address if a version precedes it. Otherwise it may be the server's own path.
+/// Removes the path of an endpoint from the end of an address: `/chat/completions` always, others only after a version.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {
@@ -115,7 +115,7 @@ fn without_endpoint(mut url: Url) -> Url {
     url
 }
 
-/// Returns the URL of an endpoint. The base URL keeps its path. A version at its end is not doubled:
+/// Returns the URL of an endpoint. The base URL keeps its path, but a version at its end is not repeated:
 /// `https://host/v1` and `/v1/messages` give `https://host/v1/messages`.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     // The server at a socket has one path for each API.

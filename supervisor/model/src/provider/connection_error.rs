@@ -69,7 +69,7 @@ fn check_network(way: &Way) -> String {
     }
 }
 
-/// Describes a refused connection. One to this machine is not retried: there is no network that could recover.
+/// Returns the error for a refused connection. To a port of this machine, none is retried: no network has failed.
 fn refused(way: &Way) -> ProviderError {
     let (host, base) = (host(&way.base), &way.base);
     match &way.proxy {
@@ -99,7 +99,7 @@ fn refused(way: &Way) -> ProviderError {
     }
 }
 
-/// Describes a proxy that demands a user and a password.
+/// Returns the error for a proxy that demands a user and a password.
 pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
     let variable = proxy.variable;
     let (fault, step) = if proxy.has_user() {
@@ -163,7 +163,7 @@ fn tls_fault(error: &rustls::Error) -> HttpFault {
     }
 }
 
-/// Finds the fault inside an I/O error, because the error's `source` skips it; `None` if it is unknown.
+/// Returns the fault inside an I/O error, which the error's `source` skips; `None` if the fault is unknown.
 fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Some(HttpFault::Refused);

@@ -1,7 +1,7 @@
 //! Tests that cut recorded replies at every byte. The result is the same reply, or its beginning and an error.
 //!
-//! After each cut, only the event that was cut is decoded, by a copy of the decoder of the events before it: so the
-//! tests take linear time. Events up to 1 KB are cut at every byte, longer ones at every 61st.
+//! After each cut, only the event with the cut is decoded, by a copy of the decoder that has decoded the events before:
+//! so the tests take linear time. Events up to 1 KB are cut at every byte, longer ones at every 61st byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ type DecodedItem = Result<StreamEvent, ProviderError>;
 /// Maximum bytes of an event that is cut at every byte.
 const LONG_EVENT: usize = 1024;
 
-/// Distance of the cuts in a longer event, in bytes: a prime, so that all kinds of positions occur.
+/// Distance in bytes between two cuts of a longer event: a prime, so that all kinds of positions occur.
 const LONG_STRIDE: usize = 61;
 
 fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
@@ -41,7 +41,7 @@ async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<Dec
     items.collect().await
 }
 
-/// Replaces CR and CR LF by LF, so that the ends of events are easy to find.
+/// Replaces CR and CR LF by LF, so that the tests find the ends of events easily.
 fn with_lf(body: &[u8]) -> Bytes {
     let crlf = |(index, byte): (usize, &u8)| match byte {
         b'\n' if index > 0 && body[index - 1] == b'\r' => None,
@@ -51,7 +51,7 @@ fn with_lf(body: &[u8]) -> Bytes {
     body.iter().enumerate().filter_map(crlf).collect()
 }
 
-/// Returns the ends of events: after each blank line.
+/// Returns the positions between two events, which are those after a blank line.
 fn boundaries(body: &[u8]) -> Vec<usize> {
     let ends = body.windows(2).enumerate().filter(|(_, pair)| *pair == b"\n\n").map(|(at, _)| at + 2);
     std::iter::once(0).chain(ends).collect()
@@ -93,7 +93,7 @@ async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, Provide
     Ok(events)
 }
 
-/// Checks a cut. `items` were decoded from the event with the cut, `rest` from there to the end of the whole reply.
+/// Checks a cut. `items` were decoded after the cut, `rest` without a cut; both begin with the event that was cut.
 fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
     if items == rest {
         return;

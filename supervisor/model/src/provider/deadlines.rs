@@ -13,10 +13,10 @@ use super::http::Timeouts;
 /// Maximum time for reading the body of an error.
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
-/// Limit for a reply that sends bytes without progress.
+/// Limit on the time in which a reply sends bytes, but makes no progress.
 pub struct ReplyProgress {
     pub limit: Duration,
-    /// The error if the limit is reached.
+    /// The error of a reply that exceeds the limit.
     pub lapsed: ProviderError,
 }
 
@@ -38,8 +38,8 @@ impl Deadlines {
         tokio::time::timeout_at(self.first, reply).await.map_err(|_| self.silent())
     }
 
-    /// Returns the bytes, or an error if they are late: the first by the deadline of the attempt, later ones within the
-    /// idle limit.
+    /// Returns the bytes, or an error if they are late. The first byte has to arrive by the deadline of the attempt,
+    /// each later chunk within the idle limit.
     ///
     /// Decompressed bytes are always ready, so other tasks run before each chunk.
     pub(crate) fn body(

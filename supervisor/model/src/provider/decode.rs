@@ -11,15 +11,15 @@ pub trait Decode: Send {
     /// Decodes the data of one SSE event, and appends the resulting events.
     fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Ends the reply with its stream. Fails with a truncated stream if the model gave no stop reason.
+    /// Handles the end of the stream. Returns an error of the kind `truncated_stream` if the model gave no stop reason.
     fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
     fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Returns a number that grows with each part of the reply, but not with pings.
+    /// Returns a number that grows with each received part of the reply, but not with pings.
     fn progress(&self) -> u64;
 
-    /// True if the reply is complete: later bytes are ignored.
+    /// True if the reply is complete, so that later bytes are ignored.
     fn is_complete(&self) -> bool;
 
     fn envelope(&self) -> &Envelope;
@@ -27,7 +27,7 @@ pub trait Decode: Send {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReplyPhase {
-    /// Nothing has arrived yet, or pings only.
+    /// Nothing has arrived so far except pings.
     #[default]
     Waiting,
     Started,
@@ -45,12 +45,12 @@ impl ReplyPhase {
     }
 }
 
-/// True for empty data, or the beginning of the marker `[DONE]`.
+/// True if the data is empty, or is the marker `[DONE]` or a beginning of it.
 pub(crate) fn is_done_marker(data: &str) -> bool {
     data.is_empty() || "[DONE]".starts_with(data)
 }
 
-/// A message without its blocks, in the form of the Messages API.
+/// A reply without its blocks, in the form of the Messages API.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope {
     pub id: String,
@@ -60,11 +60,11 @@ pub struct Envelope {
     /// The stop sequence that ended the reply; `None` if none did.
     pub stop_sequence: Option<String>,
     pub stop_details: Option<Value>,
-    /// Token counts in the API's own form; cumulative.
+    /// Token counts in the API's own form. Each count includes the earlier ones of the same reply.
     pub usage: Map<String, Value>,
 }
 
-/// Returns the token counts of a reply of another API in the form of the Messages API.
+/// Returns token counts in the form of the Messages API, for replies of the other APIs.
 pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
     [
         ("input_tokens", usage.input),

@@ -35,13 +35,13 @@ pub(crate) struct Endpoint {
     path: &'static str,
 }
 
-/// One request, with its own headers.
+/// One request to the endpoint, with the headers that only this request has.
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,
-    /// A decoder that needs facts of the conversation; `None` for the API's usual decoder.
+    /// A decoder that depends on the conversation; `None` for the API's usual decoder.
     pub decoder: Option<Box<dyn Decode>>,
-    /// The messages of the request. An error may name one of them.
+    /// The messages of the request, to find the message that an error names.
     pub sent: SentMessages,
 }
 
@@ -54,7 +54,7 @@ impl From<Bytes> for OutgoingRequest {
 pub(crate) struct Dialect {
     pub kind: ProviderKind,
     pub path: &'static str,
-    /// Headers of every request besides content type and key.
+    /// Headers of every request, in addition to content type and key.
     pub headers: HeaderMap,
     pub key_header: fn(&ProviderApiKey) -> HeaderMap,
     pub decoder: fn() -> Box<dyn Decode>,
@@ -194,7 +194,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the encoding of a body that cannot be decoded, since requests accept only gzip; `None` without one.
+/// Returns the encoding of a compressed body other than gzip, which cannot be decoded; `None` for any other body.
 fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or_default();
     (encoding != "identity").then(|| failure::one_line(encoding))
@@ -210,7 +210,7 @@ pub(crate) fn bearer(key: &ProviderApiKey) -> HeaderMap {
     key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
 }
 
-/// An attempt, from the request to the reply's last event. Dropping it closes the connection.
+/// An attempt, from sending the request to the reply's last event. Dropping this value closes the connection.
 enum RequestAttempt {
     Start(Arc<Endpoint>, Result<OutgoingRequest, ProviderError>),
     Reading(Box<HttpReply>),

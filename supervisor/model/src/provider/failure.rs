@@ -15,9 +15,9 @@ pub(crate) struct Failure<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
-    /// The key that was sent. The error's hint names the key's source.
+    /// The key of the request. The hint of an error names the source of the key.
     pub key: &'a ProviderApiKey,
-    /// The server, for the error's hint.
+    /// The server that answered. The hint of an error describes its address.
     pub peer: &'a Peer,
 }
 
@@ -47,7 +47,7 @@ impl Failure<'_> {
         ProviderError { message, hint, ..error }
     }
 
-    /// True if the same request may succeed later. The provider's own header decides, if there is one.
+    /// True if the same request may succeed later. The header `x-should-retry` decides, if the provider sent it.
     fn may_retry(&self, fault: &ReplyFault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
@@ -66,7 +66,7 @@ impl Failure<'_> {
         fault.remedy(error).or_else(|| remedy(error, self.key, self.peer))
     }
 
-    /// True if the body is a web server's error about plain HTTP at a port for TLS: nginx, Apache, Go, Tomcat.
+    /// True if the body is the error of a web server (nginx, Apache, Go, Tomcat) for plain HTTP at a port for TLS.
     fn wants_tls(&self) -> bool {
         const WORDS: [&str; 4] = [
             "plain HTTP request was sent to HTTPS port",
@@ -140,7 +140,7 @@ pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     }
 }
 
-/// Returns a text as one line for a terminal: no control characters, single spaces, bounded.
+/// Returns a text as one line for a terminal: without control characters, with single spaces, and shortened.
 pub(crate) fn one_line(text: &str) -> String {
     let visible = |c: char| !c.is_control() && !is_bidi_control(c);
     let mut line = String::new();

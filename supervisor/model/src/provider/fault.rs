@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::ProviderError;
 use super::blame::names_message;
 
-/// Kinds and codes of errors, with the HTTP status to which each corresponds.
+/// Types and codes of errors, with the HTTP status to which each corresponds.
 const MEANT: [(&str, u16); 31] = [
     ("invalid_request_error", 400),
     ("invalid_request", 400),
@@ -40,7 +40,7 @@ const MEANT: [(&str, u16); 31] = [
     ("server_error", 500),
 ];
 
-/// Lower-case phrases in the messages of other errors, with the HTTP status to which each corresponds.
+/// Lower-case phrases in the messages of errors without such a type or code, with the corresponding HTTP status.
 const SAID: [(&str, u16); 5] = [
     ("rate limit", 429),
     ("too many requests", 429),
@@ -65,7 +65,7 @@ pub(crate) struct ReplyFault {
     kind: Option<String>,
     pub message: Option<String>,
     code: Option<String>,
-    /// The code as a number; `None` if it is no HTTP status.
+    /// The code as an HTTP status; `None` if the code is something else.
     pub status: Option<u16>,
     detail_code: Option<String>,
     pub request_id: Option<String>,
@@ -90,7 +90,7 @@ impl ReplyFault {
         }
     }
 
-    /// Returns the API's type of the error, or its code if that is more specific; `None` if the body has neither.
+    /// Returns the API's type of the error, or the code if it is more specific; `None` if the body has neither.
     pub(crate) fn kind(&self) -> Option<String> {
         match self.code.as_deref() {
             Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
@@ -105,7 +105,7 @@ impl ReplyFault {
         self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())
     }
 
-    /// Returns the HTTP status of an error, or the one to which its words correspond; `None` if they are unknown.
+    /// Returns the HTTP status in the error, or the status for its type, code or message; `None` if these are unknown.
     pub(crate) fn meant_status(&self) -> Option<u16> {
         let words = [&self.code, &self.kind].into_iter().flatten();
         let of_word = |word: &String| MEANT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
@@ -140,7 +140,7 @@ impl ReplyFault {
         }
     }
 
-    /// True if the account has no money, so that waiting does not help.
+    /// True if the account has no money left. Waiting does not help then.
     pub(crate) fn is_spent(&self) -> bool {
         let spent = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
         let words = [&self.kind, &self.code].into_iter().flatten();
@@ -152,7 +152,7 @@ impl ReplyFault {
         self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
     }
 
-    /// True if the model caused the error, and not the request: Groq validates the calls of its models.
+    /// True if the model made an invalid call, so that the request is not at fault. Groq sends such errors.
     pub(crate) fn is_failed_generation(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
     }
@@ -189,7 +189,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Returns the HTTP status in a code, a number or text with a number; `None` if the code is something else.
+/// Returns the HTTP status in a code, which may be a number or text; `None` if the code is something else.
 fn status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))

@@ -7,15 +7,15 @@ use super::authorities::{self, AuthorityError};
 use super::connection;
 use super::proxy::{Proxy, ProxyError};
 
-/// Time limits for a request. A whole reply has no limit.
+/// Time limits for a request. The total time of a reply has no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// Time from the start of the attempt to the first byte. A small machine needs minutes for a long prompt.
+    /// Maximum time from the start of the attempt to the first byte. A small machine needs minutes for a long prompt.
     pub first_byte: Duration,
-    /// Time between two parts of the body. Pings arrive about every 15 seconds.
+    /// Maximum time between two chunks of the body. Pings arrive about every 15 seconds.
     pub idle: Duration,
-    /// Time until the next delta or block.
+    /// Maximum time between two deltas or blocks of the reply.
     pub progress: Duration,
 }
 
@@ -54,8 +54,8 @@ pub enum HttpError {
 }
 
 impl Http {
-    /// Returns a client for a base URL. It follows no redirects. It trusts the authorities from the environment,
-    /// or the system's, or bundled ones if the system has none (containers).
+    /// Returns a client for a base URL. The client follows no redirects. It trusts the authorities from the
+    /// environment, else the system's, else (in containers) bundled ones.
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)
     }
@@ -121,7 +121,7 @@ fn bundled_roots() -> Vec<Certificate> {
         .collect()
 }
 
-/// Installs ring as the cryptography provider of rustls, which is built without one.
+/// Installs ring as the cryptography provider of rustls, which has no built-in provider in this build.
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -39,19 +39,19 @@ impl ProviderApiKey {
         self.secret.is_some()
     }
 
-    /// Returns the key, to hide it in texts; `None` without a key.
+    /// Returns the key so that callers can hide it in texts; `None` without a key.
     pub fn secret(&self) -> Option<SecretString> {
         self.secret.clone()
     }
 
-    /// Returns the key as a header's value; `None` without a key. The value's debug output is `Sensitive`.
+    /// Returns the key as a header's value, which is printed as `Sensitive`; `None` without a key.
     pub fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// Returns the key as a bearer token; `None` without a key. The value's debug output is `Sensitive`.
+    /// Returns the key as a bearer token, which is printed as `Sensitive`; `None` without a key.
     pub fn bearer(&self) -> Option<HeaderValue> {
         let text = Zeroizing::new(format!("Bearer {}", self.secret.as_ref()?.expose_secret()));
         let mut value = HeaderValue::from_str(&text).ok()?;

@@ -1,7 +1,7 @@
-//! Messages of requests as JSON text, each serialised once.
+//! Messages of requests as JSON text. Each message is serialised once.
 //!
-//! A request consists of texts from earlier requests and has the same bytes each time, so that it begins with a prefix
-//! in the provider's cache.
+//! A request repeats the texts of earlier requests with the same bytes, so that it begins with a prefix that the
+//! provider's cache has.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use ipc::image::Image;
 use super::fit::{FitRules, FittedMessage, Fitting};
 use super::{Message, ModelRequest};
 
-/// Number of stored texts at which unused ones are removed for the first time.
+/// Number of stored texts at which those of deleted messages are removed for the first time.
 const FIRST_SWEEP: usize = 256;
 
-/// Serialises a message as JSON objects separated by commas. `None` for an empty message, which APIs reject.
+/// Serialises a message as JSON objects separated by commas. Returns `None` for an empty message, which APIs reject.
 pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
 /// Serialised messages of all agents that use a provider.
@@ -28,7 +28,7 @@ pub(crate) struct Messages {
 
 #[derive(Default)]
 struct Texts {
-    /// Texts by the address of the message. The weak reference prevents reuse of the address.
+    /// Texts by the address of the message. While the weak reference exists, the address is not reused.
     by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
     sweep_at: usize,
 }
@@ -37,7 +37,7 @@ pub(crate) struct MessageText {
     pub json: Bytes,
     pub of_user: bool,
     pub message: Arc<Message>,
-    /// Index in the conversation of the message from which this text was made.
+    /// Index in the conversation of the message that this text contains.
     pub source: usize,
 }
 
@@ -46,7 +46,7 @@ impl Messages {
         Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
     }
 
-    /// Returns the texts of all messages of a request, converted for the provider. Empty messages are left out.
+    /// Returns the texts of a request's messages, in the form that the provider accepts. Empty messages are left out.
     pub(crate) fn texts(&self, request: &ModelRequest) -> Result<Vec<MessageText>, serde_json::Error> {
         let fitted = self.fitting.fit(&request.messages, &request.model);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ impl Texts {
     }
 }
 
-/// Returns the text of a tool's result for an API without a field for failures. No result may be empty.
+/// Returns the text of a tool's result for an API that cannot mark a result as failed. The text is never empty.
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {

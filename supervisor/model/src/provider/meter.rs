@@ -1,4 +1,4 @@
-//! Counts the tokens of a reply that is forwarded unchanged. Only lines that name a usage field are parsed.
+//! Counts the tokens of a reply that is forwarded unchanged. Only lines with the name of a usage field are parsed.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
@@ -19,9 +19,9 @@ pub struct Meter {
     error_name: Finder<'static>,
     /// Beginning of a line that is not complete yet.
     line: Vec<u8>,
-    /// True while the rest of a line that is too long is skipped.
+    /// True while the rest of a line above the maximum length is skipped.
     skips: bool,
-    /// Token counts of the Messages API. It sends them in two events.
+    /// Token counts so far in a reply of the Messages API, which sends them in two events.
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,
@@ -99,7 +99,7 @@ impl Meter {
         }
     }
 
-    /// Handles the end of a body that is complete.
+    /// Handles the end of a body that arrived completely.
     pub fn finish(&mut self) {
         let rest = std::mem::take(&mut self.line);
         self.read(&rest);
@@ -111,12 +111,12 @@ impl Meter {
         self.usage
     }
 
-    /// True if the server sent an error instead of the reply or its rest.
+    /// True if the server sent an error in place of the reply, or of the rest of the reply.
     pub const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// True if the token counts are those of the whole reply.
+    /// True if the token counts include the whole reply.
     pub const fn is_final(&self) -> bool {
         self.is_final
     }
@@ -150,7 +150,7 @@ impl Meter {
     }
 
     /// Adds the token counts of an event of the Messages API: `message_start` has those of the prompt, `message_delta`
-    /// those of the reply, a whole reply both.
+    /// those of the reply, and a reply without a stream has both.
     fn of_messages(&mut self, event: &Event<'_>) {
         let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
         let usage = match kind {

@@ -1,6 +1,6 @@
 //! Model providers: each takes a request and returns a stream of typed events.
 //!
-//! [`anthropic`], [`chat`] and [`responses`] are the APIs, [`ReplayProvider`] has recorded replies. [`catalogue`] has
+//! [`anthropic`], [`chat`] and [`responses`] are the APIs, [`ReplayProvider`] sends recorded replies. [`catalogue`] has
 //! known properties of models. [`RetryPolicy`] decides about further attempts.
 
 pub mod anthropic;
@@ -67,7 +67,7 @@ use futures_util::Stream;
 /// The events of a reply. Dropping the stream ends the request at once.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
-/// A provider of models. One call of `stream` is one attempt; the core decides about more ([`RetryPolicy`]).
+/// A provider of models. One call of `stream` is one attempt. [`RetryPolicy`] decides on further attempts.
 pub trait ModelProvider: Send + Sync {
     fn name(&self) -> &'static str;
 

@@ -21,7 +21,7 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// Makes a provider, without sending anything. Only the Messages API has a version.
+/// Makes a provider, without sending anything. `version` has a meaning only for the Messages API.
 pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> Result<Opened, ConfigError> {
     Ok(match kind {
         ProviderKind::Anthropic => {
@@ -66,7 +66,7 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Returns the name of the vendor. The key's file has the same name. A vendor's APIs share key and address.
+    /// Returns the vendor's name, which is also that of the key's file. A vendor's APIs have the same key and address.
     pub const fn vendor(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -95,7 +95,7 @@ impl ProviderKind {
         }
     }
 
-    /// Returns a connection to `base_url`; `None` is the vendor's own address.
+    /// Returns a connection to `base_url`, or to the vendor's own server if it is `None`.
     pub fn connection(
         self,
         base_url: Option<String>,
@@ -114,7 +114,7 @@ impl ProviderKind {
         }
     }
 
-    /// True if requests without a key are pointless: only the vendor's own server is known to need one.
+    /// True if requests without a key would fail. Of all servers, only the vendor's own is known to need a key.
     pub fn needs_key(self, base_url: &str) -> bool {
         // The relay has the key.
         if connection::socket_of(base_url).is_some() {

@@ -1,21 +1,21 @@
-//! Detects the kind of a body by its beginning, whatever its headers say.
+//! Detects the kind of a body from its first bytes, whatever the headers say.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::failure::one_line;
 
-/// Maximum number of blanks before a body. A gateway may send some every few seconds to keep a connection open.
+/// Maximum number of blanks before a body. A gateway may send blanks every few seconds to keep a connection open.
 pub(crate) const MAX_BLANKS: usize = 64 * 1024;
 
-/// Maximum bytes of a text in an error about a body that is not a reply.
+/// Maximum bytes of the text that an error quotes from a body which is not a reply.
 const MAX_LINE: usize = 200;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// Names with which a line of an event stream may begin.
+/// Field names that can begin a line of an event stream.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-/// The beginning of a body, without blanks and byte-order marks.
+/// The beginning of a body, without leading blanks and byte-order marks.
 #[derive(Default)]
 pub(crate) struct Opening {
     head: BytesMut,
@@ -27,11 +27,11 @@ pub(crate) enum BodyKind {
     Json,
     Events,
     Html,
-    /// Text in no known format, with its first line.
+    /// Text in no known format. The value is the first line of the text.
     Text(String),
-    /// More than [`MAX_BLANKS`] blanks, and nothing after them so far.
+    /// More than [`MAX_BLANKS`] blanks, and no other content so far.
     Blank,
-    /// Ended without any visible content.
+    /// The body ended without any visible content.
     Empty,
 }
 
@@ -46,7 +46,7 @@ impl Opening {
         if self.blanks > MAX_BLANKS { Some(BodyKind::Blank) } else { self.kind(false) }
     }
 
-    /// Returns the kind of a body that ends here.
+    /// Returns the kind of a body that has no further bytes.
     pub(crate) fn finish(&self) -> BodyKind {
         self.kind(true).unwrap_or(BodyKind::Empty)
     }
@@ -75,7 +75,7 @@ impl Opening {
         }
     }
 
-    /// True if the first line has this field name, or may still get it.
+    /// True if the first line has this field name, or may have it after further bytes.
     fn may_begin_with(&self, field: &[u8]) -> bool {
         match self.head.strip_prefix(field) {
             Some(rest) => rest.first().is_none_or(|next| b":\r\n".contains(next)),
@@ -96,7 +96,7 @@ impl Opening {
 mod tests {
     use super::*;
 
-    /// Returns the kind of a body in chunks of this size, and its beginning.
+    /// Returns the kind and the beginning of a body that arrives in chunks of `size` bytes.
     fn opened(body: &[u8], size: usize) -> (BodyKind, Bytes) {
         let mut opening = Opening::default();
         let kind = body.chunks(size).find_map(|chunk| opening.push(chunk));

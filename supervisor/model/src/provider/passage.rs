@@ -31,7 +31,7 @@ pub struct Passage {
 #[derive(Debug)]
 pub struct Unanswered {
     pub error: ProviderError,
-    /// True if the server may have received the request.
+    /// True if the server may have received the request, although no response arrived.
     pub may_have_arrived: bool,
 }
 
@@ -81,7 +81,7 @@ impl Passage {
         self.form
     }
 
-    /// Makes [`Self::hide`] hide keys of other connections, too, because a server may quote them.
+    /// Makes [`Self::hide`] hide also the keys of other connections, because a server may quote them.
     pub fn hide_also(&mut self, keys: &[SecretString]) {
         self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
     }

@@ -4,19 +4,19 @@ use serde_json::value::RawValue;
 
 use super::{ProviderError, ProviderKind};
 
-/// Types of the first events in a stream of the Messages API; `message` is a whole reply.
+/// Values of `type` that can begin a stream of the Messages API; `message` begins a reply without a stream.
 const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_delta", "message"];
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    /// The expected API; `None` for a recorded reply, which can be of any API.
+    /// The API that the request was for; `None` for a recorded reply, which can be of any API.
     pub kind: Option<ProviderKind>,
     pub url: Option<Url>,
     pub chosen_by: Option<String>,
 }
 
 impl Peer {
-    /// Returns an error that is not retryable if the data is of another API, else `None`.
+    /// Returns an error that is not retryable if the data is of another API than expected, else `None`.
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
@@ -24,7 +24,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// Returns an error that is not retryable if a reply in one JSON text is of another API, else `None`.
+    /// Returns an error that is not retryable if a reply without a stream is of another API than expected, else `None`.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
@@ -42,13 +42,13 @@ impl Peer {
         ProviderError::new("invalid_response", message).hint(hint)
     }
 
-    /// Returns the hint for an address at which the server has no API.
+    /// Returns the hint for a server that does not have the API at the requested address.
     pub(crate) fn not_found(&self) -> String {
         let asked = self.url.as_ref().map_or("the address", Url::as_str);
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
-    /// True for a Unix socket: it belongs to a relay, which has a budget of its own.
+    /// True if the server is at a Unix socket. Such a server is a relay, which has a budget of its own.
     pub(crate) fn is_socket(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
     }
@@ -62,7 +62,7 @@ impl Peer {
     }
 }
 
-/// Returns the API of an event or reply; `None` if its fields do not show it. An error may be of any API.
+/// Returns the API of an event or a reply; `None` if its fields do not show the API, as those of an error.
 fn api_of(data: &str) -> Option<ProviderKind> {
     serde_json::from_str::<Members<'_>>(data.trim_start_matches('\u{feff}')).ok()?.api()
 }

@@ -1,4 +1,4 @@
-//! Finds out for `doctor` if a provider can be reached, without a key or costs.
+//! Checks for `doctor` if a provider can be reached, without a key and without costs.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use super::connection_error::connection_error;
 use super::http::{self, Http, Timeouts};
 use super::second_look::looked_at;
 
-/// The requested path. Every API has it, and answers at once.
+/// The requested path. Every API has this path, and answers at once.
 const PATH: &str = "/v1/models";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::http::is_loopback;
 pub const VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// Variables with addresses that are reached without the proxy.
+/// Variables with the addresses that are reached without the proxy, called exceptions below.
 const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 #[derive(Clone, PartialEq, Eq)]
@@ -73,8 +73,8 @@ impl Proxy {
     }
 }
 
-/// Parses the address of a proxy; `None` if it is invalid. The scheme may be missing. Rejects a value such as
-/// `ht!tp:/x`, which the parser of URLs would accept.
+/// Parses the address of a proxy, whose scheme may be missing. `None` if the address is invalid, also for a value such
+/// as `ht!tp:/x`, which the parser of URLs would accept.
 pub fn address_of(value: &str) -> Option<Url> {
     let value = value.trim();
     let url: Url =
@@ -85,7 +85,7 @@ pub fn address_of(value: &str) -> Option<Url> {
     (!host.is_empty() && !has_path && !value.contains(char::is_whitespace)).then_some(url)
 }
 
-/// True if an exception is the URL's host, a domain that contains it, or a network with its address.
+/// True if the URL's host is the exception, belongs to its domain, or has an address in its network.
 fn covers(exception: &str, url: &Url) -> bool {
     let exception = exception.to_lowercase();
     let host = url.host_str().unwrap_or_default().to_lowercase();
@@ -106,7 +106,7 @@ fn covers(exception: &str, url: &Url) -> bool {
         && host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Splits an exception into name and port. The port may be empty.
+/// Splits an exception into name and port. The port is empty if the exception has none.
 fn with_port(exception: &str) -> (&str, &str) {
     match exception.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
@@ -118,7 +118,7 @@ fn is_port(port: &str, url: &Url) -> bool {
     port.is_empty() || port.parse() == Ok(url.port_or_known_default().unwrap_or_default())
 }
 
-/// True if a network contains the address. Without a length, the network is a single address.
+/// True if the network contains the address. If `length` is empty, the network is a single address.
 fn contains(network: IpAddr, length: &str, address: IpAddr) -> bool {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),

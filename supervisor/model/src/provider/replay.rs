@@ -10,7 +10,7 @@ use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKin
 
 #[derive(Default)]
 pub struct ReplayProvider {
-    /// Size of the chunks in bytes; `None` to send the reply in one.
+    /// Size in bytes of the chunks in which a reply is sent; `None` to send it in one chunk.
     chunk: Option<NonZeroUsize>,
     kind: ProviderKind,
     state: Mutex<ReplayedState>,

@@ -17,9 +17,9 @@ use super::peer::Peer;
 use super::sse::{self, MAX_EVENT, SseError};
 use super::{ProviderError, ProviderKind, StreamEvent};
 
-/// Maximum bytes of a body, with comments and blank lines: many times the longest reply of any model.
+/// Maximum bytes of a body, including comments and blank lines. No model's reply is nearly as long.
 const MAX_REPLY: usize = 64 * 1024 * 1024;
-/// Maximum wait for the end of a body whose reply is complete.
+/// Maximum wait for the end of a body after its reply is complete.
 const DRAIN: Duration = Duration::from_millis(100);
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
@@ -31,9 +31,9 @@ pub struct HttpReply {
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
-    /// True if nothing was decoded so far: the first events show if the reply is of another API.
+    /// True until the first event is decoded. That event shows if the reply is of another API.
     is_new: bool,
-    /// Deadline for the next progress of the reply; `None` without a limit.
+    /// Time at which the reply fails unless it makes progress; `None` without a limit.
     stalls_at: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ pub struct Context {
     pub key: Arc<ProviderApiKey>,
     pub progress: Option<ReplyProgress>,
     pub(crate) peer: Arc<Peer>,
-    /// The messages of the request. An error may name one of them.
+    /// The messages of the request, to find the message that an error names.
     pub(crate) sent: SentMessages,
 }
 
@@ -68,7 +68,7 @@ impl HttpReply {
         context: Context,
     ) -> Self {
         let mut reply = Self {
-            // Fused, because the end is polled again.
+            // The stream is fused, because it is polled again after its end.
             body: Body::Unread(bounded(bytes).fuse().boxed()),
             decoder,
             ready: VecDeque::new(),
@@ -101,7 +101,7 @@ impl HttpReply {
         }
     }
 
-    /// Reads the next part of the body, and enforces the limit on time without progress.
+    /// Reads the next part of the body. Fails if the reply makes no progress within its limit.
     async fn advance(&mut self, body: Body) {
         let before = self.decoder.progress();
         let Some(deadline) = self.stalls_at else { return self.step(body).await };
@@ -213,7 +213,7 @@ impl HttpReply {
     }
 }
 
-/// Reads the rest of a body, so that the connection can be reused. A caller that stops at the last event does not wait.
+/// Reads the rest of a body, so that the connection can be reused. A caller that needs only the events does not wait.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {
@@ -221,7 +221,7 @@ async fn drain(mut data: Data) {
     }
 }
 
-/// Returns the body with an error if it exceeds [`MAX_REPLY`].
+/// Returns the body, which fails if it exceeds [`MAX_REPLY`].
 fn bounded(
     bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static {

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// Returns the delay in `retry-after-ms`, or in `retry-after` as seconds or as an HTTP date.
+/// Returns the delay in `retry-after-ms`, or in `retry-after` as seconds, with a unit, or as an HTTP date.
 ///
-/// `None` for zero, a negative number and a past date. Azure sends `retry-after: 1` together with `retry-after-ms: 0`.
-/// Then the milliseconds count.
+/// `None` for zero, a negative number and a past date. If both headers are present, as with `retry-after: 1` and
+/// `retry-after-ms: 0` from Azure, the milliseconds count.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -36,7 +36,7 @@ const BEFORE: [&str; 7] = [
     "retrydelay",
 ];
 
-/// Returns the delay in a message such as "Please try again in 1m2.5s", for errors without the header; else `None`.
+/// Returns the delay in a message such as "Please try again in 1m2.5s", for errors without a header; else `None`.
 pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
     let behind = BEFORE.iter().find_map(|words| Some(message.split_once(words)?.1))?;
@@ -65,7 +65,7 @@ fn duration(text: &str) -> Option<f64> {
     sum
 }
 
-/// Returns the duration of `number` seconds; `None` for zero and less. Too large a number gives the longest duration.
+/// Returns the duration of `number` seconds; `None` unless positive. Too large a number gives the longest duration.
 fn seconds(number: f64) -> Option<Duration> {
     (number > 0.0)
         .then(|| Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX))
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Messages about rate limits from errors without the header.
+    /// Rate-limit errors without a header name the delay in their message.
     #[test]
     fn e3_a_wait_in_words_is_found() {
         let ms = |ms| Some(Duration::from_millis(ms));

@@ -20,10 +20,10 @@ use super::proxy::Proxy;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// First bytes of TLS records that a server can send: an alert, or a part of the handshake.
+/// First bytes of the TLS records with which a server can answer: an alert, or a part of the handshake.
 const RECORDS: [u8; 2] = [0x15, 0x16];
 
-/// Returns a more specific error than `error` if a second connection shows the reason, else `error`.
+/// Connects once more to find the reason of `error`. Returns a more specific error if there is one, else `error`.
 pub(crate) async fn looked_at(error: ProviderError, way: &Way) -> ProviderError {
     if error.kind != "connection" {
         return error;
@@ -62,7 +62,7 @@ fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderErro
     }
 }
 
-/// Returns the HTTP status with which a proxy answers a request for a tunnel; `None` if it gives none.
+/// Returns the HTTP status with which a proxy answers a request for a tunnel; `None` if the proxy sends no status.
 async fn tunnel_status(proxy: &Proxy, base: &Url) -> Option<u16> {
     if proxy.url.scheme() != "http" {
         return None;
@@ -113,7 +113,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// True if a server answers a TLS handshake; `None` if it does not answer at all.
+/// True if a server answers a TLS handshake with TLS; `None` if it sends no answer at all.
 async fn speaks_tls(base: &Url) -> Option<bool> {
     let name = ServerName::try_from(base.host_str()?.trim_matches(['[', ']']).to_owned()).ok()?;
     let config = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();

@@ -1,8 +1,8 @@
-//! Parses server-sent events (SSE). A guard filters the input of the crate `eventsource-stream` 0.2.3.
+//! Parses server-sent events (SSE). A filter prepares the input for the crate `eventsource-stream` 0.2.3.
 //!
 //! That crate panics on a byte-order mark, loses the last event of a stream with CR line ends, and takes quadratic time
-//! for a large event. The guard passes it single complete lines that end with LF and are valid UTF-8, without a
-//! byte-order mark.
+//! for a large event. The filter passes single complete lines to the crate, which end with LF and are valid UTF-8
+//! without a byte-order mark.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -28,7 +28,7 @@ pub(crate) enum SseError<E> {
     CutShort,
 }
 
-/// Returns the data of each event. Names of events are ignored: gateways omit them, and the data has a `type`.
+/// Returns the data of each event. The names of events are ignored: gateways omit them, and the data has a `type`.
 pub(crate) fn events<S, E>(bytes: S) -> impl Stream<Item = Result<String, SseError<E>>> + Unpin
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -124,7 +124,7 @@ impl SseLines {
         self.chunk = chunk;
     }
 
-    /// Ends the stream with a blank line. Servers may omit that line after the last event.
+    /// Adds a blank line at the end of the stream. Servers may omit that line after the last event.
     fn end(&mut self) {
         self.chunk = Bytes::from_static(b"\n\n");
     }
@@ -172,7 +172,7 @@ impl SseLines {
             line.advance(BOM.len());
         }
         if let Err(error) = std::str::from_utf8(&line) {
-            // The line end is checked, too, so that a character that was cut off shows as one before LF.
+            // The line includes its LF, so that the bytes of a character that was cut off are directly before the LF.
             let cut = error.valid_up_to() + error.error_len().unwrap_or(0) + 1 >= line.len();
             return Err(if cut { SseFault::IncompleteUtf8 } else { SseFault::InvalidUtf8 });
         }
@@ -205,7 +205,7 @@ mod tests {
 
     type Data = Result<Vec<String>, SseError<Infallible>>;
 
-    /// Returns the results of guard and parser for chunks of `size` bytes.
+    /// Returns the results of filter and parser for a text in chunks of `size` bytes.
     fn parse(text: &[u8], size: usize) -> Data {
         let chunks: Vec<_> = text.chunks(size).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
         let all = events(stream::iter(chunks)).collect::<Vec<_>>().now_or_never().expect("never pending");

@@ -1,4 +1,4 @@
-//! Chooses the key of a provider among the keys from the environment.
+//! Chooses a provider's key among the keys from the environment.
 
 use secrecy::SecretString;
 
@@ -22,7 +22,7 @@ impl TakenKeys {
         }
     }
 
-    /// Returns a warning if several keys are set and one of them is not used; else `None`.
+    /// Returns a warning if the environment has several keys and one of them is not used; else `None`.
     pub fn notice(&self, provider: ProviderKind) -> Option<String> {
         let both = self.anthropic.is_some() && self.anthropic_token.is_some();
         let variable = provider.key_variable();

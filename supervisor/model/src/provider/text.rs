@@ -1,7 +1,7 @@
 //! Text that arrives in deltas.
 //!
 //! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas.
-//! `serde_json` writes such a half as WTF-8, and halves are joined here.
+//! `serde_json` decodes each half as WTF-8. This module joins the halves.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -46,11 +46,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// Text that was joined from pieces. A lone half becomes U+FFFD: requests must not contain a lone half.
+/// Text that is joined from pieces. A lone half of a character becomes U+FFFD, because APIs reject it in requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
-    /// The first half of a character whose second half has not arrived, in WTF-8; `None` between characters.
+    /// The first half of a character, in WTF-8, while its second half has not arrived; otherwise `None`.
     half: Option<[u8; 3]>,
 }
 
@@ -67,7 +67,7 @@ impl Joined {
         self.text
     }
 
-    /// Returns the whole text. An incomplete character becomes U+FFFD.
+    /// Returns the whole text. A character without its second half becomes U+FFFD.
     pub(crate) fn into_whole(mut self) -> String {
         self.finish();
         self.text
@@ -82,7 +82,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Adds a text. Returns the added text, with U+FFFD before it if the previous character stayed incomplete.
+    /// Adds a text. Returns the added text, after U+FFFD if the previous character lacks its second half.
     pub(crate) fn push_str(&mut self, text: &str) -> &str {
         let before = self.text.len();
         self.finish();
@@ -90,7 +90,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Ends the text: an incomplete character becomes U+FFFD. Returns the added text.
+    /// Ends the text. A character without its second half becomes U+FFFD. Returns the text that this adds.
     pub(crate) fn finish(&mut self) -> &str {
         let before = self.text.len();
         if self.half.take().is_some() {
@@ -121,7 +121,7 @@ impl Joined {
         }
     }
 
-    /// Adds the character that begins with the surrogate `first`. Returns the bytes after it.
+    /// Adds the character whose first half is `first`. Returns the bytes after the character.
     fn pair<'a>(&mut self, first: u16, after: &'a [u8]) -> &'a [u8] {
         if let Some((second, rest)) = surrogate(after)
             && let Some(Ok(joined)) = char::decode_utf16([first, second]).next()
@@ -156,7 +156,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
     whole + rest
 }
 
-/// Returns the UTF-16 surrogate of an escape at the beginning of a text; `None` if there is none.
+/// Returns the UTF-16 surrogate of the escape at the beginning of a text; `None` if the text does not begin with one.
 fn half(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
     (0xD800..0xE000).contains(&unit).then_some(unit)
@@ -168,7 +168,7 @@ const fn is_lead(unit: u16) -> bool {
     unit < 0xDC00
 }
 
-/// Returns the UTF-16 surrogate at the beginning of WTF-8 bytes, and the bytes after it; `None` if there is none.
+/// Returns the UTF-16 surrogate at the beginning of WTF-8 bytes, and the bytes after it; `None` without a surrogate.
 fn surrogate(bytes: &[u8]) -> Option<(u16, &[u8])> {
     match bytes {
         [0xED, second @ 0xA0..=0xBF, third, rest @ ..] => {

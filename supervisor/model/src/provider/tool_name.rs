@@ -1,10 +1,10 @@
-//! Names of tools in a model's calls. An API accepts a name back only in the form that it prescribes.
+//! Names of tools in the calls of a model. In requests, an API accepts only names of the form that it prescribes.
 
 use std::borrow::Cow;
 
 const LONGEST: usize = 128;
 
-/// Replaces characters that APIs reject by `_`, so that the call is one of an unknown tool. `None` for an empty name.
+/// Replaces the characters that APIs reject by `_`. The call is then one of an unknown tool. `None` for an empty name.
 pub(crate) fn harmless(name: &str) -> Option<Cow<'_, str>> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-/// Maximum number of kinds that are remembered: more than any version of an API will ever add.
+/// Maximum number of kinds that are remembered, far above the number that any API can add.
 const REMEMBERED: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unknown(BTreeSet<String>);
 
 impl Unknown {
-    /// Logs an unknown kind once. The text is the provider's, so a text that cannot be the name of a kind is not
-    /// logged.
+    /// Logs an unknown kind once. The text comes from the provider, so it is not logged if it cannot be the name of a
+    /// kind.
     pub(crate) fn note(&mut self, kind: &str) {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.');
         let plain = kind.len() <= 64 && kind.bytes().all(is_plain);

@@ -1,8 +1,8 @@
-//! A block of a reply that is being received.
+//! A block of a reply while it is being received.
 //!
-//! The block that a later request sends back is the object of `content_block_start` with the texts of the deltas filled
-//! in. Tool input keeps the model's own text. Line breaks between JSON tokens become spaces, so that a block is
-//! one line of the session log.
+//! Later requests contain the object of `content_block_start`, with the texts of the deltas filled in. Tool input keeps
+//! the text that the model wrote. Line breaks between JSON tokens become spaces, so that a block is one line of the
+//! session log.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -24,12 +24,12 @@ pub(super) struct OpenBlock {
     thinking: Joined,
     input: Joined,
     citations: Vec<Box<RawValue>>,
-    /// Fields that a delta sets as a whole, with their values.
+    /// Fields whose whole value arrived in one delta, with their values.
     set: Vec<(&'static str, Box<RawValue>)>,
     text_changed: bool,
     thinking_changed: bool,
     cited: bool,
-    /// The signature of thinking. It arrives in one delta; a later one replaces it. `None` before.
+    /// The signature of thinking; `None` until it arrives, in a single delta. A later signature replaces it.
     signature: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl OpenBlock {
         }
     }
 
-    /// Returns the model that continues the reply, if the block reports a change of the model; else `None`.
+    /// Returns the model that continues the reply, if the block reports that another model does; else `None`.
     pub(super) fn fallback_model(&self) -> Option<String> {
         let View::Other(kind) = &self.view else {
             return None;
@@ -167,7 +167,7 @@ impl OpenBlock {
         self.set.push((name, value));
     }
 
-    /// Returns the complete block. `None` for thinking without its signature: the API would reject it in a request.
+    /// Returns the complete block; `None` for thinking without a signature, which the API rejects in requests.
     pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
         if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);
@@ -184,7 +184,7 @@ impl OpenBlock {
         Ok(Some(AssistantBlock { content, raw }))
     }
 
-    /// Returns the tool input, and sets it in the block. The inner `Err` says why the input is not a JSON object.
+    /// Returns the tool input, and writes it into the block. The inner `Err` says why the input is not a JSON object.
     fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();
@@ -232,7 +232,7 @@ impl OpenBlock {
     }
 }
 
-/// Returns JSON for later requests: on one line, without lone surrogates.
+/// Returns the JSON in the form for later requests: on one line, without lone surrogates.
 fn echo(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(without_lone_halves(one_line(json)))
 }

@@ -25,7 +25,7 @@ const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// Beta feature that lets a model with a thinking budget think between tool calls as well.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
-/// Form of a conversation that the API accepts.
+/// Rules for the messages that the API accepts.
 const RULES: FitRules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
 
 pub struct Anthropic {

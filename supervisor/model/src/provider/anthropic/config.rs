@@ -9,7 +9,7 @@ pub const BASE_URL: &str = "https://api.anthropic.com";
 pub enum ApiVersion {
     #[default]
     V2026_10_21,
-    /// Version 2023-06-01, for gateways without a newer one.
+    /// Version 2023-06-01, for gateways that accept no newer version.
     V2023_06_01,
 }
 

@@ -62,7 +62,7 @@ enum AnthropicBlock<'a> {
     },
 }
 
-/// Content of a tool's result. Text alone is a string, text with pictures a list of blocks.
+/// Content of a tool's result: text alone as a string, or text and pictures as a list of blocks.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnthropicContent<'a> {
@@ -82,7 +82,7 @@ fn picture(image: &Image) -> AnthropicBlock<'_> {
     AnthropicBlock::Image { source }
 }
 
-/// Returns a block for a request; `None` for an empty text. An empty result of a tool becomes a text.
+/// Returns a block for a request; `None` for an empty text. A tool's empty result gets a text.
 fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,

@@ -1,7 +1,7 @@
 //! Anthropic's Messages API: requests, streams, errors.
 //!
-//! * [`AnthropicConfig`] and [`Anthropic`]: the client.
-//! * [`AnthropicDecoder`]: a stream's events, decoded without any I/O.
+//! [`Anthropic`] is the client, with the settings [`AnthropicConfig`]. [`AnthropicDecoder`] decodes the events of a
+//! stream without I/O.
 //!
 //! The name of a test may begin with the number of the vendor's rule that it tests: `r` for requests, `s` for streams,
 //! `e` for errors.

@@ -49,7 +49,7 @@ fn blocks(message: &Message) -> usize {
     }
 }
 
-/// True if the message's last block can have a cache marker. Thinking and unknown kinds of blocks cannot.
+/// True if the message's last block can have a cache marker. Thinking and blocks of unknown kinds cannot have one.
 fn takes_marker(message: &Message) -> bool {
     match message {
         Message::User(_) => true,

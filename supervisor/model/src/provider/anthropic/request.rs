@@ -18,7 +18,7 @@ const MAX_BODY: usize = 32 * 1000 * 1000;
 const MIN_BUDGET: u32 = 1024;
 
 /// Returns the JSON of a request. Parts that stay the same come first, so that the provider finds them in its cache.
-/// Unset options are left out.
+/// Options that are not set are left out.
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
@@ -95,7 +95,7 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// Returns the temperature, or `None`: version 2026-10-21 of the API accepts none, older ones only without thinking.
+/// Returns the temperature if the API accepts one: version 2026-10-21 never does, older versions do without thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)

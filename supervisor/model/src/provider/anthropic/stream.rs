@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time, without I/O.
+//! Decodes a reply of the Messages API, one SSE event at a time, without I/O.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,8 +132,8 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Begins a reply whose `message_start` is missing, as from llama.cpp's server if the first token is not a whole
-    /// character. `is_beginning` is true for the first block and for the end; any other event cannot be the first.
+    /// Begins a reply without `message_start`, as llama.cpp's server sends it if the first token is not a whole
+    /// character. `is_beginning` is true for the events that may then come first: the first block, and the end.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == ReplyPhase::Waiting && is_beginning {
             self.phase = ReplyPhase::Started;
@@ -190,7 +190,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Handles an event that does not parse. It is an error unless its kind is unknown.
+    /// Handles an event whose JSON has an unexpected shape. This is an error unless the kind of the event is unknown.
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
             return Err(if tells_error(data) { broken_off(data) } else { invalid(error) });
@@ -228,7 +228,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Adds token counts. Newer values replace older ones; missing values replace nothing.
+    /// Adds the token counts of an event. Newer values replace older ones; a missing value leaves the older one.
     fn add_usage(&mut self, usage: Option<&RawValue>) {
         let Some(Value::Object(usage)) = usage.and_then(value) else {
             return;

@@ -1,7 +1,7 @@
 //! The events of a stream, as flat structures that borrow from the text.
 //!
-//! They have every known field, so that an event is parsed in one pass. An event that does not parse is parsed again as
-//! [`AnthropicEventKind`], since an unknown kind may have another shape.
+//! Each structure has the fields of all known kinds, so that an event is parsed in one pass. If that fails, only the
+//! kind is parsed, as [`AnthropicEventKind`], since an event of an unknown kind may have another shape.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// Kinds of events that are decoded: all but pings.
+/// Kinds of events that are decoded: all known kinds except pings.
 pub(super) const EVENTS: [&str; 7] = [
     "content_block_delta",
     "content_block_start",

@@ -10,7 +10,7 @@ use crate::provider::anthropic::ApiVersion;
 pub struct Entry {
     pub api: Option<Api>,
     pub api_version: Option<ApiVersion>,
-    /// Maximum tokens of a prompt and its reply together; `None` if the entry does not say.
+    /// Maximum tokens of a prompt and its reply together; `None` if the entry does not set it.
     pub context: Option<u64>,
     pub max_output: Option<u32>,
     pub prices: Option<Prices>,

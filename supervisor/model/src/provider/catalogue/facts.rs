@@ -29,12 +29,12 @@ pub enum ThinkingKind {
     None,
     /// Thinking with a budget of tokens.
     Budget,
-    /// Thinking in an amount that the model itself chooses, by the level of effort.
+    /// Thinking whose amount the model itself chooses, according to the level of effort.
     Adaptive,
 }
 
 impl Facts {
-    /// Returns the properties of a model: each is from the first entry that has it, else the default.
+    /// Returns the properties of a model. Each is from the first entry that sets it, or else the default.
     pub fn of(entries: &[&Entry]) -> Self {
         let preset = Self::default();
         Self {
@@ -50,8 +50,8 @@ impl Facts {
     }
 }
 
-/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a smaller one reports an error when
-/// it is full.
+/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a server with a smaller context
+/// reports an error when the context is full.
 impl Default for Facts {
     fn default() -> Self {
         Self {

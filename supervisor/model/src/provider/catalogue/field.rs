@@ -11,9 +11,9 @@ pub struct Field {
     pub name: &'static str,
     pub expected: &'static str,
     pub about: &'static str,
-    /// Sets the property from a settings file; `None` for an invalid value.
+    /// Sets the property of an entry to a value from a settings file; `None` if the value is invalid.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
-    /// Returns the value in the syntax of a settings file; `None` if it is not set.
+    /// Returns the entry's value in the syntax of a settings file; `None` if the entry does not set the property.
     pub shown: fn(&Entry) -> Option<String>,
 }
 

@@ -1,4 +1,4 @@
-/// Pattern for names of models: one model with its dated snapshots, or with `*` at the end all models with a prefix.
+/// Pattern for names of models: one name, also with a date at its end, or `PREFIX*` for all names with that prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern(String);
 
@@ -11,7 +11,7 @@ impl Pattern {
         &self.0
     }
 
-    /// Returns how closely the pattern matches a model: a larger number is closer. `None` if it does not match.
+    /// Returns how closely the pattern matches a model: the larger, the closer. `None` if the pattern does not match.
     fn closeness(&self, model: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),
@@ -21,7 +21,7 @@ impl Pattern {
     }
 }
 
-/// Returns the entries that match a model, the closest first.
+/// Returns the entries whose pattern matches a model, the closest match first.
 pub fn matching<'a, T>(said: impl IntoIterator<Item = &'a (Pattern, T)>, model: &str) -> Vec<&'a T> {
     let mut found: Vec<_> =
         said.into_iter().filter_map(|(pattern, said)| Some((pattern.closeness(model)?, said))).collect();

@@ -26,7 +26,7 @@ pub(super) fn read(item: &Item) -> Option<Prices> {
     Some(Prices { rates: rates(table, LONG)?, long })
 }
 
-/// Parses the prices in a table; `None` if they are invalid. `besides` is the only other key that the table may have.
+/// Parses the prices in a table; `None` if they are invalid. Besides prices, the table may have only the key `besides`.
 fn rates(table: &dyn TableLike, besides: &str) -> Option<Rates> {
     const NAMES: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
     if !table.iter().all(|(name, _)| name == besides || NAMES.contains(&name)) {

@@ -18,7 +18,7 @@ use crate::provider::{Message, ProviderError};
 pub(super) enum ReasoningBack {
     Never,
     WithCalls,
-    /// Reasoning is sent back in every message of the model. A blank replaces missing reasoning.
+    /// Every message of the model in a request has reasoning; a blank replaces reasoning that is missing.
     Everywhere,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum ReasoningBack {
 #[derive(Clone, Default)]
 pub(super) struct Lessons(Arc<Mutex<HashMap<String, ReasoningBack>>>);
 
-/// The name of the field for reasoning, as error texts of all servers have it.
+/// The name of the field for reasoning in the error texts of all servers.
 const MEMBER: &str = "reasoning_content";
 
 /// Phrases by which a server demands the field for reasoning.
@@ -49,8 +49,8 @@ impl Lessons {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }
 
-    /// Learns from an error if the server accepts reasoning. If the rule changes, the error becomes retryable, because
-    /// the next attempt differs.
+    /// Learns from an error if the server accepts reasoning. If the rule for the model changes, the error becomes
+    /// retryable, because the next attempt sends other messages.
     pub(super) fn learn(&self, model: &str, error: ProviderError) -> ProviderError {
         let Some(lesson) = lesson(&error).filter(|lesson| self.of(model) != Some(*lesson)) else {
             return error;

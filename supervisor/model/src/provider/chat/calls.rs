@@ -21,12 +21,12 @@ pub(super) enum End {
     CutOff,
 }
 
-/// Maximum number of calls in a reply. It is limited because each delta searches for its call.
+/// Maximum number of calls in a reply. Each delta searches for its call, so that many calls would take quadratic time.
 const MAX_CALLS: usize = 1024;
 
 pub(super) struct ChatCalls {
     calls: Vec<Call>,
-    /// Number from which the generated ids of calls are counted.
+    /// Number of the first generated id: that of the earlier calls in the conversation.
     first: usize,
 }
 
@@ -40,7 +40,7 @@ struct Call {
 }
 
 impl ChatCalls {
-    /// Returns an empty list for the calls of a reply. The conversation has `earlier` calls so far.
+    /// Returns an empty list for the calls of a reply. The conversation before the reply has `earlier` calls.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
     }
@@ -121,7 +121,7 @@ impl Call {
         self.arguments.push(&piece);
     }
 
-    /// Returns the block of the call. In a reply that was cut off, empty arguments are invalid.
+    /// Returns the block of the call. If the reply was cut off, empty arguments count as invalid.
     fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
         let (Some(id), Some(name)) = (self.id, self.name) else {
             return Err(violation("a tool call without a name"));

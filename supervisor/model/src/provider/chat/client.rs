@@ -19,8 +19,8 @@ use crate::provider::{
 
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
-    /// Messages in three forms: without reasoning, with reasoning in messages with tool calls, and with reasoning in
-    /// all messages.
+    /// Messages in three forms: without reasoning, with reasoning where a message has tool calls, and with all
+    /// reasoning.
     messages: Box<[Messages; 3]>,
     server: ChatServer,
     lessons: Lessons,
@@ -62,7 +62,7 @@ impl OpenAiChat {
         })
     }
 
-    /// Returns the messages in the form that the server accepts from this model.
+    /// Returns the messages in the form that the server accepts for the model of the request.
     fn messages(&self, request: &ModelRequest) -> &Messages {
         let [never, with_calls, everywhere] = &*self.messages;
         let is_thinking = || self.server.wants_reasoning && has_reasoning(&request.messages);

@@ -8,14 +8,14 @@ use crate::provider::{Connection, Credential};
 
 pub const BASE_URL: &str = "https://api.openai.com";
 
-/// Maximum length of a tool call's id on the vendor's servers ("Expected a string with maximum length 40").
+/// Maximum length of a tool call's id, by the vendor's error "Expected a string with maximum length 40".
 const LONGEST_ID: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyLimit {
     /// `max_tokens`, for llama.cpp, ollama, vLLM, Mistral and gateways.
     MaxTokens,
-    /// `max_completion_tokens`: the vendor's own models accept no other.
+    /// `max_completion_tokens`: the vendor's own models accept no other field.
     MaxCompletionTokens,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct ChatServer {
     pub(super) ids: IdForm,
     /// True if the server accepts `stream_options`. Without this field most servers send no token counts.
     pub(super) takes_stream_options: bool,
-    /// True if a thinking model's reasoning is required in each of its messages.
+    /// True if the server requires the reasoning of a thinking model in each message of the model.
     pub(super) wants_reasoning: bool,
 }
 
@@ -84,7 +84,7 @@ impl ChatServer {
     }
 }
 
-/// Returns the path of the endpoint after a base URL. A base URL with a version anywhere needs no other version:
+/// Returns the path that an endpoint adds to a base URL. It has a version unless the base URL has one anywhere:
 /// `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
 fn path(base: &Url) -> &'static str {
     if socket_path(base).is_some() {

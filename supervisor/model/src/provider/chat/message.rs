@@ -30,7 +30,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Serialises a user's message; `None` if it is empty. Each tool result becomes a separate message before the text.
+/// Serialises a user's message; `None` if it is empty. Each tool result becomes a message of its own, before the text.
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ fn picture(image: &Image) -> ChatPart<'_> {
     ChatPart::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
-/// Serialises a model's message; `None` for one without text and calls.
+/// Serialises a model's message; `None` if it has neither text nor calls.
 fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut message = AssistantMessage::default();
     let mut reasoning = Reasoning::default();
@@ -141,7 +141,7 @@ struct ChatBlock<'a> {
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// Reasoning, by the name of the field in which it arrived. Reasoning from another API is not sent.
+/// Reasoning of a message, by the name of the field in which it arrived. Reasoning from another API is not sent.
 #[derive(Default)]
 struct Reasoning {
     reasoning_content: Option<String>,
@@ -149,7 +149,7 @@ struct Reasoning {
 }
 
 impl Reasoning {
-    /// Returns the reasoning of either field; a blank if there is none, since an empty text counts as missing.
+    /// Returns the reasoning of either field, or a blank without any, because servers treat an empty text as missing.
     fn any(self) -> String {
         let any = self.reasoning_content.or(self.reasoning);
         any.filter(|text| !text.is_empty()).unwrap_or_else(|| " ".to_owned())
@@ -194,7 +194,7 @@ struct Url {
 #[serde(tag = "role", rename = "assistant")]
 #[derive(Default)]
 struct AssistantMessage<'a> {
-    /// Text; null if there are only calls, since servers differ on whether the field may be missing.
+    /// Text; null if there are only calls. The field is never left out, since some servers require it.
     content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,

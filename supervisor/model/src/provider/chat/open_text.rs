@@ -8,7 +8,7 @@ use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
     Said,
-    /// Reasoning, with the name of the field in which it arrived; `None` if later requests do not include it.
+    /// Reasoning, with the name of the field in which it arrived; `None` if later requests leave the reasoning out.
     Reasoning(Option<&'static str>),
 }
 

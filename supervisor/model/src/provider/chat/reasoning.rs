@@ -1,4 +1,4 @@
-//! Reasoning that a gateway signs or encrypts, and needs back unchanged.
+//! Reasoning that a gateway has signed or encrypted. Later requests must contain it unchanged.
 
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -9,10 +9,10 @@ use crate::provider::{AssistantBlock, ContentBlock};
 
 const PIECES: [&str; 2] = ["text", "summary"];
 
-/// Maximum number of fields in an item that is merged. Each merge searches all fields.
+/// Maximum number of fields in an item that is merged with others. Each merge searches all fields.
 const MOST_MEMBERS: usize = 64;
 
-/// Kind of the blocks with signed or encrypted reasoning, and name of their field in a message.
+/// Kind of the blocks with signed or encrypted reasoning, which is also the name of the field in a message.
 const KIND: &str = "reasoning_details";
 
 /// The `reasoning_details` of a reply, in order. An item that arrived whole keeps its bytes.
@@ -22,10 +22,10 @@ pub(super) struct Details {
 }
 
 struct Item {
-    /// The bytes of the item; `None` once another item is merged into it.
+    /// The bytes of the item as received; `None` once another item is merged into this one.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
-    /// The joined texts. Adding the text of each delta to the fields instead would take quadratic time.
+    /// The texts of the fields [`PIECES`], joined. Replacing the fields at each delta would take quadratic time.
     texts: [String; 2],
 }
 
@@ -34,7 +34,7 @@ impl Details {
         Self { block, items: Vec::new() }
     }
 
-    /// Adds the items of a delta. Returns the texts in them, to show them to the user.
+    /// Adds the items of a delta. Returns their texts, which the user sees.
     pub(super) fn push(&mut self, items: &[&RawValue]) -> Result<Vec<String>, serde_json::Error> {
         let mut shown = Vec::new();
         for raw in items {
@@ -62,7 +62,7 @@ impl Item {
         Self { raw: Some(raw.to_owned()), members, texts }
     }
 
-    /// True if the item is readable reasoning, and `piece` has the same type, index and id.
+    /// True if this item is readable reasoning that `piece` continues: both have the same type, index and id.
     fn goes_on_with(&self, piece: &ReplyMembers) -> bool {
         let kind = string(piece.get("type")).unwrap_or_default();
         let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");

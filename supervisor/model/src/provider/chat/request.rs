@@ -6,8 +6,8 @@ use super::config::{ChatServer, ReplyLimit};
 use crate::provider::messages::MessageText;
 use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 
-/// Returns the JSON of a request. The unchanging part of a conversation comes first and in the same bytes, so that a
-/// server can use its cache.
+/// Returns the JSON of a request. The unchanging part of a conversation comes first, with the same bytes each time, so
+/// that a server can use its cache.
 pub(super) fn body(
     request: &ModelRequest,
     texts: &[MessageText],
@@ -52,7 +52,7 @@ fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_j
     })
 }
 
-/// Returns the name of the level for the server; `None` for the default. Most servers know no level above `high`.
+/// Returns the server's name for a level of effort; `None` for the default. Most servers know no level above `high`.
 fn effort(effort: Option<Effort>) -> Option<&'static str> {
     effort.map(|effort| match effort {
         Effort::Low | Effort::Medium | Effort::High => effort.as_str(),
@@ -80,7 +80,7 @@ struct Prefix<'a> {
     temperature: Option<Temperature>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
-    /// The system prompt. It is the last field, because the conversation follows in the same list.
+    /// The system prompt. This is the last field, because the messages of the conversation follow in the same list.
     messages: Vec<System<'a>>,
 }
 

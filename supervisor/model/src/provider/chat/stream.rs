@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time.
+//! Decodes a reply of the chat completions API, one SSE event at a time.
 
 use protocol::event::TokenUsage;
 use serde_json::json;
@@ -21,8 +21,8 @@ const DEEPEST_PART: usize = 2;
 
 /// A decoder for one reply.
 ///
-/// A reply is complete with `[DONE]` or at the end of the body, if it had a finish reason before. Claude behind
-/// Snowflake sends no reason; there `[DONE]` after content completes the reply.
+/// A reply with a finish reason is complete at `[DONE]` or at the end of the body. Claude behind Snowflake sends no
+/// finish reason; there, `[DONE]` after content completes the reply.
 pub struct Decoder {
     phase: ReplyPhase,
     open: Option<OpenText>,
@@ -34,7 +34,7 @@ pub struct Decoder {
     usage: TokenUsage,
     envelope: Envelope,
     progress: u64,
-    /// True if the debug output already mentions that the reply has several choices.
+    /// True if the debug output has already mentioned that the server sends several choices.
     told_of_others: bool,
 }
 
@@ -49,7 +49,7 @@ impl Decoder {
         Self::after(0)
     }
 
-    /// Returns a decoder. The number of earlier tool calls keeps generated ids unique.
+    /// Returns a decoder. The number of earlier tool calls in the conversation makes generated ids unique.
     pub fn after(earlier_calls: usize) -> Self {
         Self {
             phase: ReplyPhase::Waiting,
@@ -142,7 +142,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Records the first id and the first model: some servers send them late, or change them.
+    /// Records the first id and the first model of the chunks: some servers send these late, or change them.
     fn name(&mut self, chunk: &Chunk<'_>) {
         if self.envelope.id.is_empty() {
             self.envelope.id = string(chunk.id).unwrap_or_default();
@@ -191,7 +191,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Handles the reasoning in a delta. If it is in several fields, the user sees only the first.
+    /// Handles the reasoning in a delta. If several fields have reasoning, the user sees only that of the first.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members
@@ -208,7 +208,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Handles `reasoning_details` in a delta. Returns the texts in them, to show them to the user.
+    /// Handles `reasoning_details` in a delta. Returns their texts, which the user sees.
     fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
         let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
@@ -309,8 +309,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the stop reason. A reply with calls ends for tool use, whatever the server says, unless it was cut off
-    /// or refused.
+    /// Returns the stop reason. For a reply with calls it is tool use, whatever the server says, unless the reply was
+    /// cut off or refused.
     fn stop_reason(&self) -> Result<StopReason, ProviderError> {
         let refusal = self.refusal.as_str();
         Ok(match self.finish_reason.as_deref().unwrap_or("stop") {

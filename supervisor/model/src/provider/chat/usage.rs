@@ -2,8 +2,8 @@ use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Parses token counts; `None` if they are no object. Prompt tokens include the cache. Names of fields differ by
-/// server.
+/// Parses token counts; `None` if `raw` is not an object. Prompt tokens include those from the cache. Servers use
+/// different names for the fields.
 pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let Ok(Value::Object(usage)) = serde_json::from_str(raw.get()) else { return None };
     let count = |names: &[&[&str]]| names.iter().find_map(|path| at(&usage, path));
@@ -27,7 +27,7 @@ pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     Some(TokenUsage {
         input: prompt.saturating_sub(cache_read).saturating_sub(cache_creation),
         cache_creation,
-        // There is only one lifetime of cached tokens.
+        // The API has only one lifetime of cached tokens.
         cache_creation_1h: 0,
         cache_read,
         output: if beside { said.saturating_add(reasoning) } else { said },

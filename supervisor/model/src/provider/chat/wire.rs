@@ -1,6 +1,6 @@
-//! The chunks of a stream, and replies without a stream. The message of such a reply has the shape of a delta.
+//! The chunks of a stream, and replies without a stream, whose message has the shape of a delta.
 //!
-//! Fields whose type varies between servers are kept raw, and parsed where they are used.
+//! Fields whose type varies between servers are kept as raw JSON, and parsed where they are used.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,7 +19,7 @@ pub(super) struct Chunk<'a> {
     pub(super) x_groq: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Text of an error that has no `error` field (Mistral, older vLLM).
+    /// Text of an error from servers that send no `error` field (Mistral, older vLLM).
     #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
     /// Error of servers that are written with `FastAPI`.
@@ -40,15 +40,15 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// One of several alternative replies. Requests ask for only one.
+/// One of several alternative replies to a request. Bailiwick asks for only one.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// Index of the reply; may be missing for the first one.
+    /// Index of the alternative reply. Servers may leave it out for the first one.
     #[serde(default)]
     pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) delta: Option<ChatDelta<'a>>,
-    /// The message of a whole reply. Some servers send it after the deltas, although it repeats them.
+    /// The message of a whole reply. Some servers send it after the deltas, whose content it repeats.
     #[serde(borrow)]
     pub(super) message: Option<ChatDelta<'a>>,
     #[serde(borrow)]
@@ -90,7 +90,7 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Option<&'a RawValue>,
-    /// A part of the arguments' JSON as a string; from some servers, the whole object.
+    /// A part of the arguments' JSON as a string. Some servers send the whole object instead.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }

@@ -13,14 +13,14 @@ use crate::provider::{Message, ProviderKind, UserBlock, arguments, tool_name};
 
 const LONGEST_NAME: usize = 64;
 
-/// The text for a tool call whose result is missing in the log.
+/// The text in place of a tool call's result that the log does not have.
 const NO_RESULT: &str = "interrupted: the call has no result";
 
 #[derive(Clone, Debug)]
 pub(super) enum Fit {
     AsItIs,
     Changed(Arc<Message>),
-    /// The provider accepts nothing of the message.
+    /// The message is left out, because the provider accepts none of its content.
     Nothing,
 }
 
@@ -59,7 +59,7 @@ impl<'a> FitMembers<'a> {
         self.r#type == "text" && string(self.text).is_none_or(|text| is_blank(&text))
     }
 
-    /// True for a block that the Messages API rejects: one of another API, or thinking without a signature.
+    /// True for a block that the Messages API rejects: a block of another API, or thinking without a signature.
     fn is_foreign_to_messages(&self) -> bool {
         matches!(&*self.r#type, "reasoning" | "reasoning_details" | "output_item")
             || self.r#type == "thinking" && self.signature.is_none()
@@ -70,7 +70,7 @@ impl<'a> FitMembers<'a> {
     }
 }
 
-/// True for a text of white space and of U+001C to U+001F, which the vendors' `str.strip` in Python removes as well.
+/// True for a text of white space and of U+001C to U+001F. The vendors' `str.strip` in Python removes these, too.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
@@ -79,7 +79,7 @@ fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// Converts a model's message. `named` has its tool calls with their new ids, in order.
+/// Converts a message of the model. `named` has the message's tool calls with their new ids, in order.
 pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
     let mut named = named.iter();
     let mut kept: Vec<Cow<'_, RawValue>> = Vec::with_capacity(blocks.len());
@@ -110,7 +110,7 @@ pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: 
     Fit::Changed(Arc::new(Message::Assistant(kept)))
 }
 
-/// True if a block can be a message by itself. Thinking cannot in chat completions.
+/// True if a block can be a message without any other block. In chat completions, thinking cannot.
 fn says_something(block: &RawValue, kind: ProviderKind) -> bool {
     kind != ProviderKind::OpenAi || matches!(&*FitMembers::of(block).r#type, "text" | "tool_use")
 }
@@ -119,7 +119,7 @@ fn is_reasoning(block: &RawValue) -> bool {
     FitMembers::of(block).r#type == "reasoning"
 }
 
-/// Returns a tool call with this id, and a name and arguments that every API accepts. `None` if nothing changes.
+/// Returns a call with the id `wire`, and a name and arguments that all APIs accept; `None` if it has these already.
 fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
     let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
     let fitting = fitting_name(&name);
@@ -145,13 +145,13 @@ fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<Ra
     RawValue::from_string(block.to_json().ok()?).ok()
 }
 
-/// Returns a tool's name in a form that every API accepts, shortened to the longest name of a tool.
+/// Returns a tool's name in a form that every API accepts, shortened to the maximum length.
 fn fitting_name(name: &str) -> String {
     let name = tool_name::harmless(name).unwrap_or(Cow::Borrowed("unknown"));
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// Converts a user's message. Each tool call in `open` gets one result; other results are left out.
+/// Converts a message of the user. Each tool call in `open` gets one result; results of other calls are left out.
 pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let mut open: Vec<_> = open.iter().collect();
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
@@ -178,7 +178,7 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     Fit::Changed(Arc::new(Message::User(kept)))
 }
 
-/// Converts a tool's result. Pictures of a failed call move to `behind`: the Messages API rejects them in the result.
+/// Converts a tool's result. The Messages API rejects pictures in the result of a failed call: these move to `behind`.
 fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);

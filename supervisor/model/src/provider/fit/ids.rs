@@ -2,20 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// Maximum length of an id in the form `Words`: a limit of gateways. The Messages API itself has none.
+/// Maximum length of an id in the form `Words`. This is a limit of gateways; the Messages API has none.
 const LONGEST_WORD: usize = 64;
 
 /// Length of an id for Mistral's models: "must be a-z, A-Z, 0-9, with a length of 9".
 const NINE: usize = 9;
 
-/// Parts of the names of models that accept only ids of nine letters and digits.
+/// Parts of names of models that accept only ids of nine letters and digits.
 const OF_NINE: [&str; 6] = ["mistral", "mixtral", "codestral", "devstral", "ministral", "magistral"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdForm {
     /// Ids of letters, digits, `_` and `-`.
     Words,
-    /// Ids of visible ASCII characters, at most this many.
+    /// Ids of at most this many visible ASCII characters.
     Visible(usize),
     Nine,
 }
@@ -29,12 +29,12 @@ pub(super) struct NamedCall {
 pub(super) struct CallIds {
     form: IdForm,
     taken: HashSet<String>,
-    /// For each converted id, the number of calls that had it before suffixes made their ids unique.
+    /// For each converted id, the number of calls with that id. Suffixes make their ids unique.
     wanted: HashMap<String, usize>,
 }
 
 impl IdForm {
-    /// Returns the form of ids for a model. Mistral's chat template demands nine characters on any server.
+    /// Returns the form of ids for a model. Mistral's chat template demands nine characters, whatever the server is.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {
@@ -43,7 +43,7 @@ impl IdForm {
         }
     }
 
-    /// Returns an id in this form. An id that has it already stays unchanged.
+    /// Returns an id in this form. An id that already has this form stays unchanged.
     fn shaped(self, id: &str) -> String {
         let shaped: String = match self {
             Self::Words => id.chars().take(LONGEST_WORD).map(word_character).collect(),
@@ -59,7 +59,7 @@ impl IdForm {
         if shaped.is_empty() { "call".to_owned() } else { shaped }
     }
 
-    /// Returns an id that a number makes unique.
+    /// Returns `shape` with a number that makes the id unique.
     fn numbered(self, shape: &str, number: usize) -> String {
         let suffix = format!("_{number}");
         let cut =
@@ -81,7 +81,7 @@ impl CallIds {
         Self { form, taken: HashSet::new(), wanted: HashMap::new() }
     }
 
-    /// Assigns an id to the next tool call of a conversation.
+    /// Assigns an id to the next tool call of a conversation, whose id so far is `id`.
     pub(super) fn name(&mut self, id: String) -> NamedCall {
         let shape = self.form.shaped(&id);
         let mut wire = shape.clone();

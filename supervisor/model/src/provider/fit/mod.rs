@@ -1,8 +1,8 @@
 //! Converts a conversation into one that a provider accepts, whatever the log contains.
 //!
 //! Providers send data that they reject in requests: blank texts, ids in another form, thinking at the end of a
-//! message. The log keeps them unchanged. Each message is converted once, so that a request begins with the same bytes
-//! as the previous one.
+//! message. The log keeps such data unchanged. Each message is converted once, so that a request begins with the same
+//! bytes as the previous request.
 
 mod blocks;
 mod ids;
@@ -19,11 +19,11 @@ pub(crate) use ids::IdForm;
 
 use super::{Message, ProviderKind, UserBlock, calls_of};
 
-/// Number of stored conversions at which unused ones are removed for the first time.
+/// Number of stored conversions at which those of deleted messages are removed for the first time.
 const FIRST_SWEEP: usize = 256;
 
-/// Text that is added before a reply at the start of a conversation, and after one at its end. The first and the last
-/// message must be the user's.
+/// Text of a user's message that is added before a reply at the start of a conversation, or after a reply at its end.
+/// The first and the last message must be the user's.
 const GOES_ON: &str = "(the conversation goes on)";
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Fitting {
 
 #[derive(Default)]
 struct KeptFits {
-    /// Converted messages by the address of the original. The weak reference prevents reuse of the address.
+    /// Converted messages by the address of the original. While the weak reference exists, the address is not reused.
     by_address: HashMap<usize, KeptFit>,
     sweep_at: usize,
 }
@@ -54,7 +54,7 @@ struct KeptFit {
     message: Weak<Message>,
     ids: IdForm,
     named: Vec<NamedCall>,
-    /// The original ids of the calls in the message.
+    /// The ids of the calls in the original message.
     calls: Vec<String>,
     fit: Fit,
 }
@@ -108,7 +108,7 @@ impl FitWalk {
         }
     }
 
-    /// Adds results for calls that have none.
+    /// Adds results for the calls that have no result.
     fn answer_open_calls(&mut self, source: usize) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -117,7 +117,7 @@ impl FitWalk {
         }
     }
 
-    /// Adds a user's message if the last message is a reply.
+    /// Adds a user's message if the last message is the model's.
     fn end_with_user(&mut self, source: usize) {
         if self.fitted.last().is_some_and(|last| matches!(*last.message, Message::Assistant(_))) {
             let going_on = Message::User(vec![UserBlock::Text(GOES_ON.to_owned())]);
@@ -125,7 +125,7 @@ impl FitWalk {
         }
     }
 
-    /// Adds a message. The first one must be the user's, and adjacent ones of one role are joined.
+    /// Adds a message, and before a reply at the start one of the user. Adjacent messages of one role are joined.
     fn push(&mut self, source: usize, message: Arc<Message>) {
         match (self.fitted.last_mut(), &*message) {
             (None, Message::Assistant(_)) => {
@@ -179,7 +179,7 @@ impl KeptFits {
         fit
     }
 
-    /// Removes converted messages whose original is gone, each time that the number of conversions has doubled.
+    /// Removes conversions whose original message is gone, each time that the number of conversions has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, kept| kept.message.strong_count() > 0);

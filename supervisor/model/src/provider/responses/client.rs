@@ -15,7 +15,7 @@ use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, P
 /// Maximum length of a call's id, by the API's error "Expected a string with maximum length 64".
 const LONGEST_ID: usize = 64;
 
-/// Form of a conversation that the API accepts.
+/// Rules for the messages that the API accepts.
 const RULES: FitRules = FitRules { kind: ProviderKind::Responses, ids: IdForm::Visible(LONGEST_ID) };
 
 pub struct Responses {

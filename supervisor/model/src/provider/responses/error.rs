@@ -1,4 +1,4 @@
-//! Errors within a reply, after the status 200.
+//! Errors within a reply of the Responses API, after the status 200.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::wire::ResponsesApiError;
 use crate::provider::ProviderError;
 use crate::provider::failure::{kind_of, one_line};
 
-/// Kinds and codes of errors after which the same request may succeed.
+/// Types and codes of errors after which the same request may succeed.
 const PASSING: [&str; 8] = [
     "server_error",
     "api_error",
@@ -20,7 +20,7 @@ const PASSING: [&str; 8] = [
     "timeout_error",
 ];
 
-/// Parses an error event. The documentation shows the error flat; the API nests it.
+/// Parses an error event. The API has the error's fields in `error`, its documentation in the event itself.
 pub(super) fn from_event(data: &str) -> ProviderError {
     #[derive(Deserialize)]
     struct Nested {
@@ -52,7 +52,7 @@ pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     ProviderError { status, retryable, ..ProviderError::new(kind, message) }
 }
 
-/// Returns the HTTP status that some gateways send as the code of an error; `None` for other codes.
+/// Returns the HTTP status in the code of an error, which some gateways send; `None` for other codes.
 fn status(code: &Value) -> Option<StatusCode> {
     let code = u16::try_from(code.as_u64()?).ok()?;
     StatusCode::from_u16(code).ok().filter(|status| status.is_client_error() || status.is_server_error())

@@ -1,7 +1,7 @@
-//! An item of a reply that is being received.
+//! An item of a reply while it is being received.
 //!
-//! The final item replaces the deltas and is sent back unchanged. Its block in the history has the shape of the
-//! Messages API; the item is a field of the block.
+//! The final item replaces the deltas, and later requests contain it unchanged. Its block in the conversation has the
+//! shape of the Messages API, with the item as one of the fields.
 
 use ipc::id::ToolUseId;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(super) struct OpenItem {
 }
 
 pub(super) struct ClosedItem {
-    /// The block of the item; `None` for an item that the API would not accept back.
+    /// The block of the item for the conversation; `None` if the API would reject the item in a request.
     pub(super) block: Option<AssistantBlock>,
     pub(super) refusal: Option<String>,
 }
@@ -36,7 +36,7 @@ struct ResponsesCall {
 }
 
 impl OpenItem {
-    /// Begins an item. Adds an event if it is a tool call.
+    /// Begins an item. Adds an event if the item is a tool call.
     pub(super) fn start(
         raw: &RawValue,
         index: usize,
@@ -45,7 +45,7 @@ impl OpenItem {
         let mut item = Self::default();
         if kind(raw)? == "function_call" {
             let call: wire::FunctionCall<'_> = serde_json::from_str(raw.get())?;
-            // Without these fields, only the final item has them.
+            // Some servers send id and name only in the final item.
             if let Some(call) = identify(call.call_id, call.name) {
                 item.announce(call, index, events);
             }
@@ -65,14 +65,14 @@ impl OpenItem {
         }
     }
 
-    /// Begins a part of a summary. Each part is shown as a paragraph.
+    /// Begins a part of a reasoning summary. The user sees each part as a paragraph.
     pub(super) fn begin_part(&mut self, index: usize, events: &mut Events) {
         if !self.thinking.as_str().is_empty() {
             show_thinking(index, self.thinking.push_str(PARAGRAPH), events);
         }
     }
 
-    /// Closes an item with its final form. Shows text that no delta contained.
+    /// Closes an item with its final form. Text that no delta contained is added as an event.
     pub(super) fn close(
         mut self,
         raw: &RawValue,
@@ -94,7 +94,7 @@ impl OpenItem {
         }
     }
 
-    /// Closes an incomplete item. Its text is kept, but not its arguments. Returns `None` if nothing is left.
+    /// Closes an incomplete item. Its text is kept, but not the arguments of a call. Returns `None` if nothing is kept.
     pub(super) fn cut(
         mut self,
         index: usize,
@@ -205,7 +205,7 @@ impl OpenItem {
         events.push_back(StreamEvent::ToolUseStarted { index, id, name });
     }
 
-    /// Shows the rest of the item's text and thinking.
+    /// Adds events for the rest of the item's text and thinking.
     fn finish(&mut self, index: usize, events: &mut Events) {
         show_text(index, self.text.finish(), events);
         show_thinking(index, self.thinking.finish(), events);
@@ -213,7 +213,7 @@ impl OpenItem {
     }
 }
 
-/// Separator of a summary's parts. Each part is shown as a paragraph.
+/// Separator between the parts of a reasoning summary.
 const PARAGRAPH: &str = "\n\n";
 
 /// A block as the conversation stores it.
@@ -235,7 +235,7 @@ enum Echo<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         item: Option<&'a RawValue>,
     },
-    /// Any other item. It is sent back without interpretation.
+    /// Any other item, in the form in which later requests contain it.
     OutputItem {
         item: &'a RawValue,
     },
@@ -245,7 +245,7 @@ fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str::<wire::ResponsesItem<'_>>(raw.get()).map(|item| item.kind.into_owned())
 }
 
-/// Returns a call; `None` without an id and a name.
+/// Returns a call; `None` if id or name is missing.
 fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     let id = id.filter(|id| !id.is_empty())?;
     Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
@@ -269,7 +269,7 @@ fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> 
     }
 }
 
-/// Returns the part of the text that was not shown; empty if the shown text differs from it.
+/// Returns the part of the text that was not shown yet; empty if the shown text is not the beginning of the whole text.
 fn rest<'a>(shown: &str, whole: &'a str) -> &'a str {
     whole.strip_prefix(shown).unwrap_or_default()
 }

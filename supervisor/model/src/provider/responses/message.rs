@@ -1,7 +1,7 @@
 //! Converts messages into input items of the Responses API.
 //!
-//! Items of this API are sent back unchanged. Blocks of other APIs are converted, except reasoning: only the API that
-//! sent it can read it.
+//! Later requests contain the items of this API unchanged. Blocks of other APIs are converted, except reasoning: only
+//! the API that sent reasoning can read it.
 
 use ipc::image::Image;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ enum ResponsesInputPart<'a> {
     InputText {
         text: &'a str,
     },
-    /// A picture. Servers that enforce the vendor's types need `detail`; the vendor's own server does not.
+    /// A picture. Servers that check the vendor's types require `detail`; the vendor's own server does not.
     InputImage {
         detail: &'static str,
         image_url: String,
@@ -46,7 +46,7 @@ enum ResponsesContent<'a> {
     Parts(Vec<ResponsesInputPart<'a>>),
 }
 
-/// Returns the items of a user's message: results, then text.
+/// Returns the items of a user's message: first the results of calls, then the text.
 fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
     let mut items = Vec::new();
     let mut parts = Vec::new();
@@ -129,7 +129,7 @@ fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::
     serde_json::to_string(&item).map(Some)
 }
 
-/// Fields of a reasoning item that decide if it can be sent.
+/// Fields of a reasoning item that decide if the API accepts the item in a request.
 #[derive(Deserialize)]
 struct ReasoningItem {
     encrypted_content: Option<String>,
@@ -139,13 +139,13 @@ struct ReasoningItem {
 }
 
 impl ReasoningItem {
-    /// True if the item has content. Without content it only refers to an item that the server did not keep.
+    /// True if the item has content. An item without content only refers to data that the server did not keep.
     fn says_something(&self) -> bool {
         let is_encrypted = self.encrypted_content.as_ref().is_some_and(|content| !content.is_empty());
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())
     }
 
-    /// True if the reasoning stands before the items that it led to. For some models a gateway puts it after them.
+    /// True if the reasoning comes before the items to which it led. For some models a gateway puts it after them.
     fn leads_on(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.starts_with("openai"))
     }
@@ -171,7 +171,7 @@ mod tests {
         text(Message::Assistant(blocks.iter().map(raw).collect()))
     }
 
-    /// A reasoning item with encrypted content. `REASONING` is its block in the conversation.
+    /// A reasoning item with encrypted content. [`REASONING`] is the block in which the conversation stores it.
     const ITEM: &str = r#"{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}"#;
     const REASONING: &str = r#"{"type":"reasoning","item":{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}}"#;
 

@@ -1,7 +1,7 @@
 //! The Responses API of its vendor, of gateways and of local servers.
 //!
-//! No state is kept on the server: each request has the whole conversation, and each item of a reply is sent back byte
-//! for byte, with encrypted reasoning.
+//! The server keeps no state: each request contains the whole conversation, with each item of earlier replies byte for
+//! byte, including encrypted reasoning.
 
 mod client;
 mod item;

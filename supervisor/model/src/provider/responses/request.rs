@@ -7,13 +7,13 @@ use crate::provider::{
     Effort, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// Value of `include` that requests reasoning in a form that the server accepts back.
+/// Value of the field `include` that requests encrypted reasoning, which the server accepts in later requests.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
-/// Prefixes of models without encrypted reasoning: "Encrypted content is not supported with this model."
+/// Prefixes of the names of models without encrypted reasoning: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
-/// Returns the JSON of a request. The input is last, so that the next request begins with the same bytes.
+/// Returns the JSON of a request. The input comes last, so that the next request begins with the same bytes.
 pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
@@ -52,7 +52,7 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// True if the model can reason, by its name. A gateway may put a vendor before the name.
+/// True if the name is not that of a model without encrypted reasoning. A gateway may put a vendor before the name.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
@@ -75,7 +75,7 @@ struct ResponsesPrefix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ReasoningOptions>,
     stream: bool,
-    /// Always false: Bailiwick could not delete a response that the server stores.
+    /// Always false: the server must not store the response, because Bailiwick could not delete it.
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
@@ -90,7 +90,7 @@ struct ResponsesTool<'a> {
     strict: bool,
 }
 
-/// Options for reasoning. This API has no token budgets for it.
+/// Options for reasoning. This API has no token budgets for reasoning.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct ReasoningOptions {
     #[serde(skip_serializing_if = "Option::is_none")]

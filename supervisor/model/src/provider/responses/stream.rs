@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time.
+//! Decodes a reply of the Responses API, one SSE event at a time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ pub struct ResponsesDecoder {
     phase: ReplyPhase,
     open: BTreeMap<usize, OpenItem>,
     closed: BTreeSet<usize>,
-    /// Indices of items by id, for servers that send only the id.
+    /// Indices of items by id. Some servers send only the id with a delta.
     indices: HashMap<String, usize>,
     unknown: Unknown,
     envelope: Envelope,
@@ -104,15 +104,15 @@ impl ResponsesDecoder {
         }
     }
 
-    /// True for an event about another response. llama.cpp's server starts the same response again before every
-    /// delta if the first token is not a whole character.
+    /// True if the event starts another response than the current one. llama.cpp's server starts the current response
+    /// again before every delta, if the first token is not a whole character.
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
         self.phase != ReplyPhase::Waiting && !is_same
     }
 
-    /// Begins the reply, unless it has begun: a server may first report the response as queued.
+    /// Begins the reply, unless it has begun already: a server may report the response as queued before.
     fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         if self.phase == ReplyPhase::Waiting {
             let response = response(event)?;
@@ -135,7 +135,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Records id and model once they are known: some servers send the model only at the end.
+    /// Records the id and the model of the response, which some servers send only at the end.
     fn name(&mut self, response: &wire::Response<'_>) {
         let Envelope { id, model, .. } = &mut self.envelope;
         for (ours, theirs) in [(id, &response.id), (model, &response.model)] {
@@ -205,7 +205,7 @@ impl ResponsesDecoder {
         self.end(response, if status.is_empty() { &said } else { status }, events)
     }
 
-    /// Handles the end of a response, or a response without a stream.
+    /// Handles the end of a response, or a whole response that was sent without a stream.
     fn end(
         &mut self,
         response: wire::Response<'_>,
@@ -236,7 +236,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Adds items of the final response that the stream did not have.
+    /// Adds the items of the final response that the stream did not contain.
     fn take_output(&mut self, output: Vec<&RawValue>, events: &mut Events) -> Result<(), ProviderError> {
         let nothing_came = self.open.is_empty() && self.closed.is_empty();
         for (position, raw) in output.into_iter().enumerate() {
@@ -252,7 +252,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Closes incomplete items. An incomplete tool call is an error if the response is complete; else it does not run.
+    /// Closes incomplete items. An incomplete call does not run; in a complete response (`is_whole`) it is an error.
     fn cut_open(&mut self, is_whole: bool, events: &mut Events) -> Result<(), ProviderError> {
         for (index, item) in std::mem::take(&mut self.open) {
             let block = item.cut(index, events).map_err(|error| invalid(&error))?;
@@ -320,7 +320,7 @@ impl ResponsesDecoder {
         last.map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Handles an event that does not parse. It is an error unless its kind is unknown.
+    /// Handles an event whose JSON has an unexpected shape. This is an error unless the kind of the event is unknown.
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),

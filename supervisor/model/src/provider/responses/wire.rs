@@ -1,6 +1,6 @@
 //! The events of a stream, as flat structures that borrow from the text.
 //!
-//! Counters (`sequence_number`, `content_index`) are not parsed: some servers count from -1 or not at all, and the
+//! The fields `sequence_number` and `content_index` are not parsed: some servers count from -1 or not at all, and the
 //! order of events suffices.
 
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ pub(super) const EVENTS: [&str; 17] = [
     "error",
 ];
 
-/// Kinds of events that are ignored: they repeat others, or are not shown.
+/// Kinds of known events that are ignored: they repeat other events, or their content is not shown.
 pub(super) const REPETITIONS: [&str; 10] = [
     "response.output_text.done",
     "response.output_text.annotation.added",
@@ -50,7 +50,7 @@ pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
 /// Kind of an event: a delta of the model's refusal.
 pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
 pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
-/// Kind of an event: a delta of unencrypted reasoning. Open models send it.
+/// Kind of an event: a delta of unencrypted reasoning, as models with open weights send it.
 pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
@@ -58,7 +58,7 @@ pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta
 pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
-    /// Index of the item; `None` from servers that send only the id.
+    /// Index of the item; `None` if the server sends only the item's id.
     pub(super) output_index: Option<usize>,
     #[serde(borrow)]
     pub(super) item_id: Option<&'a RawValue>,
@@ -87,7 +87,7 @@ pub(super) struct Response<'a> {
     pub(super) incomplete_details: Option<IncompleteDetails>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Token counts. Invalid numbers count as zero.
+    /// Token counts. An invalid number counts as zero.
     pub(super) usage: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct ResponsesReasoning<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
-    /// Id of the call. The result of the call names it. The item has another id.
+    /// Id of the call, which the call's result repeats. It differs from the id of the item.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
     #[serde(borrow)]
