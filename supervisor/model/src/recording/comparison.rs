@@ -9,11 +9,11 @@ use super::format::request_name;
 use super::headers::COMPARED;
 use super::{Places, Recorded, RecordedRequest};
 
-/// Comparison of two runs. Placeholders replace values that differ between runs.
+/// Data of two runs for the comparison of their requests. Placeholders replace values that differ between equal runs.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
     pub recorded: Places,
-    /// The values of the current run, not of the recorded one.
+    /// The values of the current run; `recorded` has those of the recorded run.
     pub now: Places,
 }
 

@@ -9,23 +9,23 @@ const MAX_LINES: usize = 60;
 
 const MAX_WIDTH: usize = 160;
 
-/// Number of characters before the difference that are shown of a long line.
+/// Number of characters that are shown before the difference in a long line.
 const BEFORE: usize = 40;
 
-/// Number of equal lines that are shown around those that differ.
+/// Number of equal lines that are shown before and after lines that differ.
 const AROUND: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// Path of the value, such as `messages[2].content[0].text`.
+    /// Path of the value that differs, such as `messages[2].content[0].text`.
     place: String,
-    /// Recorded value as text; empty if none was recorded.
+    /// Recorded value as text; empty if the recording lacks the value.
     recorded: String,
     now: String,
 }
 
 impl Difference {
-    /// Returns the first difference; `None` if the values are equal.
+    /// Returns the first difference between two values; `None` if they are equal.
     pub(super) fn first(recorded: &Value, now: &Value) -> Option<Self> {
         let (place, recorded, now) = first("", Some(recorded), Some(now))?;
         let place = place.strip_prefix('.').unwrap_or(&place).to_owned();

@@ -13,13 +13,13 @@ use crate::secrets::Redactor;
 
 pub struct ExchangeHead<'a> {
     pub path: &'a str,
-    /// The part of the request's path that belongs to the API. It follows the path of the base URL.
+    /// The part of the request's path that belongs to the API, such as `/v1/messages`. The base URL's path precedes it.
     pub endpoint: &'a str,
-    /// Headers without those that identify the user.
+    /// Headers of the request, except those that identify the user.
     pub headers: &'a HeaderMap,
 }
 
-/// An exchange that is being recorded. Dropping it before its end records that the client left.
+/// An exchange that is being recorded. If this value is dropped early, the record says that the client hung up.
 #[derive(Debug)]
 pub struct Exchange {
     recorder: Recorder,

@@ -17,13 +17,13 @@ pub struct Run {
     pub format: u32,
     pub bailiwick: String,
     pub front_end: FrontEnd,
-    /// The task of the run; `None` if the user had several turns.
+    /// The task of the run; `None` if the run had several turns of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     pub provider: String,
     pub model: String,
     pub activity: Activity,
-    /// Number of plans that the run's flags approve; `None` without this flag.
+    /// Number of plans that the flag `--approve-plan` can approve; `None` without the flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_plan: Option<u32>,
     pub mode: ApprovalMode,
@@ -32,7 +32,7 @@ pub struct Run {
     /// Writable directories besides the project, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
-    /// Unix sockets of other programs that the run could reach.
+    /// Unix sockets outside of the sandbox to which the run could connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<WirePath>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,7 +43,7 @@ pub struct Run {
     pub max_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_usd: Option<Usd>,
-    /// Values that differ in another run.
+    /// Values that differ between two equal runs.
     pub places: Places,
 }
 
@@ -62,7 +62,7 @@ pub struct Task {
     pub images: Vec<Image>,
 }
 
-/// Content of `NNNN.meta.json`: the exchange without its bodies.
+/// Content of `NNNN.meta.json`: data about a request and its response, without their bodies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Meta {
@@ -77,7 +77,7 @@ pub(super) struct Meta {
 pub(super) struct RequestMeta {
     pub(super) method: String,
     pub(super) path: String,
-    /// The part of the request's path that belongs to the API. It follows the path of the base URL.
+    /// The part of the request's path that belongs to the API, such as `/v1/messages`. The base URL's path precedes it.
     pub(super) endpoint: String,
     pub(super) headers: Vec<(String, String)>,
 }
@@ -88,7 +88,7 @@ pub(super) struct ResponseMeta {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
-    /// Time and length of each chunk, in order of arrival.
+    /// Time and length of each chunk of the body, in order of arrival.
     pub(super) chunks: Vec<RecordedChunk>,
 }
 

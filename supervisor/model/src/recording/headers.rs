@@ -1,15 +1,15 @@
-//! The headers that a recording contains: an allowlist, since vendors may add others at any time.
+//! The headers that a recording contains. They are an allowlist, because vendors may add other headers at any time.
 
 use reqwest::header::HeaderMap;
 
 /// Headers of requests that do not identify the user.
 const OF_REQUESTS: [&str; 4] = ["accept", "anthropic-beta", "anthropic-version", "content-type"];
 
-/// Headers of responses that a client acts on, or that a vendor's support needs.
+/// Headers of responses by which a client acts, or for which a vendor's support asks.
 const OF_RESPONSES: [&str; 6] =
     ["content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"];
 
-/// Headers of a request that must be equal in another run.
+/// Headers of a request that must be the same when the recording is compared with another run.
 pub(super) const COMPARED: [&str; 2] = ["anthropic-beta", "anthropic-version"];
 
 pub(super) fn of_request(headers: &HeaderMap) -> Vec<(String, String)> {

@@ -1,7 +1,7 @@
-//! Records a run's requests and responses ([`Recorder`]), reads them ([`Recording`]), and compares them with those of
+//! Records a run's requests and responses ([`Recorder`]), reads recordings ([`Recording`]), and compares them with
 //! another run ([`RecordingComparison`]).
 //!
-//! `docs/recording.md` describes the files, and the data that are removed.
+//! `docs/recording.md` describes the files, and which data are removed from them.
 
 mod comparison;
 mod difference;

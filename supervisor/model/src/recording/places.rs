@@ -3,12 +3,12 @@ use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Values that differ between equal runs: paths, time, machine.
+/// Values that differ between two equal runs: paths, time, machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
     pub project: WirePath,
-    /// Private temp directory; `None` if the agent sees it as `/tmp`.
+    /// Path of the private temp directory; `None` if the agent sees the directory as `/tmp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp: Option<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ impl Places {
         visit(body, &|text| normalised(text, &names));
     }
 
-    /// Returns the values with their placeholders. The longest value is first, since one may contain another.
+    /// Returns the values with their placeholders, the longest value first, because one value may contain another.
     fn names(&self) -> Vec<(String, &'static str)> {
         let path = |path: &WirePath| path.as_path().to_string_lossy().into_owned();
         let mut names = vec![
@@ -59,7 +59,7 @@ fn normalised(text: &str, names: &[(String, &'static str)]) -> String {
     without_durations(&without_own_directories(&replaced))
 }
 
-/// Replaces the names of commands' temp directories, `r-` and sixteen hexadecimal digits, by `<call>`.
+/// Replaces the names of commands' temp directories by `<call>`. They consist of `r-` and sixteen hexadecimal digits.
 fn without_own_directories(text: &str) -> String {
     const DIGITS: usize = 16;
     let is_own = |rest: &str| {
@@ -100,7 +100,7 @@ fn without_durations(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a duration at the start of a text: decimal fraction, optional blank, unit; `None` without one.
+/// Returns the length of a duration at the start of a text: a number, perhaps a blank, and a unit; `None` without one.
 fn duration(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

@@ -22,7 +22,7 @@ pub struct Recorded {
     pub number: usize,
     pub request: Bytes,
     pub(super) meta: Meta,
-    /// The body of the response, as far as it arrived.
+    /// The body of the response, or the part of it that arrived.
     body: Bytes,
 }
 
@@ -49,7 +49,7 @@ impl Recording {
         Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
     }
 
-    /// Returns the path of the server's address. In each request's path, it precedes the part of the API.
+    /// Returns the path of the base URL, which begins the path of each request.
     pub fn prefix(&self) -> &str {
         let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
         path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()
@@ -88,7 +88,7 @@ impl Recorded {
         Ok(Self { number, request, meta, body })
     }
 
-    /// Returns the recorded response in its chunks; with `timing`, also at their recorded times.
+    /// Returns the recorded response in its chunks. If `timing`, they are sent at their recorded times.
     pub fn reply(&self, timing: bool) -> Reply {
         let Some(response) = &self.meta.response else { return Reply::hang_up() };
         let mut reply = Reply::new(response.status, Bytes::new());
@@ -144,7 +144,7 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordingError> {
     parsed.map_err(|error| RecordingError::Content { path: path.to_owned(), fault: error.to_string() })
 }
 
-/// Reads a file. Fails for a fifo, which would block.
+/// Reads a regular file. Fails for a fifo, because reading it would block.
 fn read(path: &Path) -> Result<Vec<u8>, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);

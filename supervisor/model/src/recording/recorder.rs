@@ -15,7 +15,7 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Records the exchanges of a run; cheap to clone. A failed write is reported, and ends the recording but not the run.
+/// Records the exchanges of a run. A failed write is reported and ends the recording, but not the run.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 
@@ -48,7 +48,7 @@ impl Recorder {
         self.attempt(|| self.write_json("run.json", run));
     }
 
-    /// Begins to record the next exchange, with its request. `None` if the recording has failed.
+    /// Begins to record the next exchange, with its request. Returns `None` if an earlier write has failed.
     pub fn exchange(
         &self,
         head: ExchangeHead<'_>,

@@ -1,4 +1,4 @@
-//! A response for replay: its chunks, their times and its end.
+//! A response of a replay server: its chunks, the delays before them, and its end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,9 +11,9 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub chunks: VecDeque<Bytes>,
-    /// Delay before each chunk that has none in [`Self::waits`].
+    /// Delay before each chunk for which [`Self::waits`] has no delay.
     pub pace: Duration,
-    /// Delays before the first chunks, one for each, in place of [`Self::pace`].
+    /// Delays before the first chunks, one for each chunk, in place of [`Self::pace`].
     pub waits: VecDeque<Duration>,
     pub end: ReplyEnd,
 }
@@ -22,9 +22,9 @@ pub struct Reply {
 pub enum ReplyEnd {
     Whole,
     Cut,
-    /// No further bytes follow until the client leaves.
+    /// After the chunks, nothing is sent until the client leaves.
     Silence,
-    /// The connection is closed before the first byte.
+    /// The connection is closed before the first byte of the response.
     HungUp,
 }
 
@@ -85,14 +85,14 @@ impl Reply {
         self
     }
 
-    /// Closes the connection after the chunks, without ending the body.
+    /// Closes the connection after the chunks. The body then lacks its end.
     #[must_use]
     pub const fn then_cut(mut self) -> Self {
         self.end = ReplyEnd::Cut;
         self
     }
 
-    /// Sends no bytes after the chunks, without ending the body.
+    /// Sends nothing after the chunks. The body then lacks its end.
     #[must_use]
     pub const fn then_silence(mut self) -> Self {
         self.end = ReplyEnd::Silence;

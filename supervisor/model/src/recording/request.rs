@@ -7,10 +7,10 @@ use bytes::Bytes;
 pub struct RecordedRequest {
     pub method: String,
     pub path: String,
-    /// Headers. In place of the key they have the key's length; the scheme before the key stays.
+    /// Headers. A key is replaced by its length; the scheme before the key (`Bearer`) is kept.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    /// Time at which the last byte arrived.
+    /// Time at which the last byte of the request arrived.
     pub received: Instant,
 }
 

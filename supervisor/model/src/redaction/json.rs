@@ -28,7 +28,7 @@ pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, s
     Cow::Owned(out)
 }
 
-/// Redacts a text. `name` is the name of the field that has it as its value. Returns `None` if the text has no secrets.
+/// Redacts a text. `name` is that of the field whose value the text is. Returns `None` if the text has no secrets.
 fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<String> {
     let of_name = name.and_then(|name| redaction.value(name, text));
     let without = redaction.text(of_name.as_deref().unwrap_or(text));
@@ -38,7 +38,7 @@ fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<St
     }
 }
 
-/// True if the text between a name and a string is only a colon, so that the string is the value of that name.
+/// True if only a colon is `between` a name and a string, so that the string is the value of that name.
 fn is_value(between: &str) -> bool {
     between.trim() == ":"
 }
@@ -56,7 +56,7 @@ fn next(json: &str, from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Decodes a JSON string. A string with a lone surrogate stays as it is written.
+/// Decodes a JSON string. A string with a lone surrogate is returned as written.
 fn decoded(literal: &str) -> Cow<'_, str> {
     let inner = || literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
     match serde_json::from_str::<String>(literal) {

@@ -1,7 +1,7 @@
-//! Removes secrets from text that leaves the machine. It recognises them by their form.
+//! Removes secrets from text that leaves the machine. It recognises secrets by their form.
 //!
-//! The rules (`rules.txt`) have forms that providers document, with the names that secret scanners use. Secrets without
-//! a form, such as a password in a sentence, are not found, nor split or encoded ones.
+//! The rules (`rules.txt`) have forms that providers document, under the names that secret scanners use. Secrets
+//! without a form (a password in a sentence), and those that are split or encoded, are not found.
 
 mod json;
 mod rule;
@@ -45,7 +45,7 @@ impl Redaction {
         text
     }
 
-    /// Redacts the value of a field if the field's name suggests a secret; `None` if nothing changes.
+    /// Redacts the value of a field if the field's name suggests a secret; `None` if the value stays as it is.
     fn value(&mut self, name: &str, value: &str) -> Option<String> {
         let rule = self.rules.iter().find(|rule| rule.is_generic())?;
         if !rule.is_possible(&name.to_lowercase()) {

@@ -1,4 +1,4 @@
-//! A rule of the list. Each rule recognises one form of secret.
+//! A rule of `rules.txt`. Each rule recognises one form of secret.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use regex_automata::meta::{BuildError, Regex};
 
 const LIST: &str = include_str!("rules.txt");
 
-/// Id of the rule that recognises names of secrets, such as `api_key=`, and not the form of the secret itself.
+/// Id of the rule that recognises a secret by the name before it, such as `api_key=`, and not by its own form.
 const GENERIC: &str = "generic-api-key";
 
 /// Minimum Shannon entropy of a text that looks random, in bits per character.
@@ -27,7 +27,7 @@ pub enum NotRules {
 
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// Words, in any case. Every text with a secret of this form contains at least one of them.
+    /// Lower-case words. Every text with a secret of this form contains at least one of them (letter case is ignored).
     words: Vec<String>,
     expression: Regex,
 }
@@ -56,7 +56,7 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Replaces the secrets of this rule by its name. Returns the text (`None` without secrets) and their number.
+    /// Replaces this rule's secrets by its name. Returns the new text (`None` without secrets), and their number.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();
@@ -85,7 +85,7 @@ impl RedactionRule {
         (if count > 0 { Some(without) } else { None }, count)
     }
 
-    /// True if a lower-case text contains one of the rule's words. For most texts this test is the only cost.
+    /// True if a lower-case text contains one of the rule's words. In most texts, only these words are searched for.
     pub(super) fn is_possible(&self, small: &str) -> bool {
         self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
     }

@@ -16,7 +16,7 @@ pub(super) struct ReplyBody {
     waits: VecDeque<Duration>,
     wait: Option<Pin<Box<Sleep>>>,
     end: ReplyEnd,
-    /// True if the bytes before a cut were flushed.
+    /// True if the chunks before a cut have been flushed.
     flushed: bool,
 }
 

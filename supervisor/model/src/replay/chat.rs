@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::sse::{Block, Usage, pieces};
 
-/// Returns the text of a stream, from the first chunk to `[DONE]`, in the shape of the vendor's API. Thinking is in
-/// `reasoning_content`, without a signature.
+/// Returns the text of a stream in the shape of the vendor's API, from the first chunk to `[DONE]`. Thinking is in the
+/// field `reasoning_content`, without a signature.
 pub fn message(blocks: &[Block], finish_reason: &str, usage: Usage) -> String {
     let mut text = delta(&json!({"role": "assistant", "content": ""}));
     let mut calls = 0;
@@ -46,7 +46,7 @@ fn chunk(choices: &Value, usage: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// Returns token counts in the vendor's form. Prompt tokens include those of the cache.
+/// Returns token counts in the vendor's form. Prompt tokens include those from the cache.
 fn counters(usage: Usage) -> Value {
     let prompt = usage.input + usage.cache_creation + usage.cache_read;
     json!({

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::sse::{Block, Usage, event, pieces};
 
-/// Returns the text of a stream, from `response.created` to its end. `stop_reason` is a word of the Messages API:
-/// `max_tokens` makes the response incomplete.
+/// Returns the text of a stream, from `response.created` to its end. `stop_reason` is that of the Messages API: with
+/// `max_tokens` the response is incomplete.
 pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     let mut text = event("response.created", &json!({"response": response("in_progress", &[])}));
     let items: Vec<_> = blocks.iter().enumerate().map(|(index, block)| item(index, block)).collect();
@@ -32,7 +32,7 @@ fn response(status: &str, output: &[Value]) -> Value {
     json!({"id": "resp_replay", "object": "response", "status": status, "model": "replay", "output": output})
 }
 
-/// Returns token counts in the API's form. Input tokens include those of the cache.
+/// Returns token counts in the API's form. Input tokens include those from the cache.
 fn in_their_words(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input + usage.cache_read + usage.cache_creation,
@@ -73,7 +73,7 @@ fn begun(item: &Value) -> Value {
     begun
 }
 
-/// Returns the kind of a block's deltas, and their joined text.
+/// Returns the kind of event in which a block's deltas arrive, and the joined text of these deltas.
 fn streamed(block: &Block) -> (&'static str, &str) {
     match block {
         Block::Text(text) => ("response.output_text.delta", text),

@@ -14,7 +14,7 @@ impl Script {
         Self::default()
     }
 
-    /// Adds a reply with this SSE text; see [`sse::message`](super::sse::message).
+    /// Adds a reply whose body is this SSE text, such as that of [`sse::message`](super::sse::message).
     #[must_use]
     pub fn reply(self, sse: impl Into<Bytes>) -> Self {
         self.push(Reply::sse(sse))

@@ -18,16 +18,16 @@ use super::body::ReplyBody;
 use super::script::Script;
 use crate::recording::{RecordedRequest, Reply, ReplyEnd};
 
-/// A server with prepared replies. Dropping it ends the server.
+/// A server that sends prepared replies. Dropping this value stops the server.
 pub struct ReplayServer {
     address: SocketAddr,
     state: Arc<Mutex<ServerState>>,
-    /// Dropped to end the server's thread; `None` afterwards.
+    /// Sender whose drop ends the server's thread; `None` once dropped.
     stop: Option<oneshot::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Checks the n-th request, counted from 1. A returned reply replaces the script's.
+/// Checks a request. The number counts requests from 1. If a reply is returned, it replaces that of the script.
 pub type Check = Box<dyn FnMut(usize, &RecordedRequest) -> Option<Reply> + Send>;
 
 struct ServerState {
@@ -111,7 +111,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<ServerState>>) -> io::Res
         let service = service_fn(move |request| answer(request, Arc::clone(&state)));
         let connection =
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        // Ends with its connection, or with the thread's runtime.
+        // The task ends with its connection, or with the runtime of the server's thread.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "replay connection");

@@ -60,7 +60,7 @@ impl Block {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Prompt tokens that are not from the cache.
+    /// Prompt tokens that are neither from the cache nor written to it.
     pub input: u64,
     /// Prompt tokens written to the cache.
     pub cache_creation: u64,

@@ -1,4 +1,4 @@
-//! Protects the process, and removes keys from the environment while there is only one thread.
+//! Protects the process, and removes keys from the environment while the process has only one thread.
 
 #![expect(
     unsafe_code,
@@ -14,7 +14,7 @@ use secrecy::SecretString;
 
 use super::Credential;
 
-/// Environment variables that can have a key.
+/// Environment variables that can contain a key.
 pub(crate) const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
 
 /// The key variable whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
@@ -28,7 +28,7 @@ pub struct TakenKeys {
 }
 
 impl TakenKeys {
-    /// Returns variables and keys, to pass them to another of Bailiwick's own processes.
+    /// Returns variables and keys, for another of Bailiwick's own processes.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
         let keys = [&self.anthropic, &self.anthropic_token, &self.openai];
         KEY_VARIABLES.into_iter().zip(keys).filter_map(|(name, key)| Some((name, key.as_ref()?)))
@@ -42,14 +42,14 @@ pub struct TakenKey {
     pub credential: Credential,
 }
 
-/// Protects the process: no ptrace and no `/proc/PID/mem` for other processes of the same user, and no core files.
+/// Protects the process from ptrace and `/proc/PID/mem` of other processes of the user, and turns core files off.
 pub fn harden_process() -> io::Result<()> {
     set_dumpable(false)?;
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Takes the keys out of the environment, and overwrites them in `/proc/PID/environ`. Must be called before any other
-/// thread exists: environ(7) has no lock.
+/// Takes the keys out of the environment, and overwrites them in `/proc/PID/environ`. Must be called before a second
+/// thread starts, because access to the environment has no lock (environ(7)).
 pub fn take_keys() -> TakenKeys {
     let [anthropic, anthropic_token, openai] = KEY_VARIABLES.map(take);
     TakenKeys { anthropic, anthropic_token, openai }

@@ -20,20 +20,20 @@ pub use harden::AUTH_TOKEN;
 pub(crate) use harden::KEY_VARIABLES;
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 
-/// The header for a key, if the API leaves a choice. A request has only one of them.
+/// The header that contains the key, if the API has more than one. A request has only one of these headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Credential {
     /// The API's own header: `x-api-key` for the Messages API.
     #[default]
     ApiKey,
-    /// `authorization: Bearer`. Many gateways accept it.
+    /// `authorization: Bearer`, which many gateways accept.
     Bearer,
 }
 
 #[derive(Clone, Debug)]
 pub struct ApiKey {
     pub secret: SecretString,
-    /// Variable or file that the key is from, for error messages.
+    /// Variable or file from which the key was read, for error messages.
     pub origin: String,
     pub credential: Credential,
 }
@@ -61,7 +61,7 @@ pub enum KeyError {
     Malformed { origin: String },
 }
 
-/// Returns the key that the variable had when the process started, or that of the key file.
+/// Returns the key that the variable had at the start of the process, else that of the key file.
 pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {

@@ -1,33 +1,33 @@
 //! Hides the key in everything that is written: replies, errors, the session log, recordings.
 //!
-//! The key is found in plain text and in JSON, also with escaped characters (`sk\u002d`), and with doubly escaped ones.
+//! The key is found in plain text and in JSON, also with escaped characters (`sk\u002d`) and with doubly escaped ones.
 //! It is not found in another case, in base64, or with other characters in between.
 
 use memchr::memchr2;
 use secrecy::{ExposeSecret, SecretString};
 
-/// Byte in the place of each byte of the key, so that lengths stay the same.
+/// Byte that replaces each byte of the key, so that the text keeps its length.
 const MASK: u8 = b'*';
 
-/// Minimum bytes of a key that is hidden. Servers that need no key accept a plain word (`ollama`, `not-needed`).
+/// Minimum length of a key that is hidden, in bytes. For servers that need no key, users set a plain word (`ollama`).
 const SHORTEST: usize = 12;
 
-/// Maximum backslashes of one escape, for JSON within JSON within JSON.
+/// Maximum number of backslashes of one escape: enough for JSON within JSON within JSON.
 const BACKSLASHES: usize = 4;
 
 /// Hides a secret in a text. The text may arrive in chunks that split the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secret: Option<SecretString>,
-    /// End of the last chunk that may be the beginning of the secret.
+    /// Bytes at the end of the last chunk that may begin the secret.
     held: Vec<u8>,
 }
 
-/// Result of a comparison at the beginning of a text.
+/// Result of the comparison of a text's beginning with the secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelled {
     Not,
-    /// The text ends within the secret.
+    /// The text ends before the secret is complete.
     Begun,
     Whole(usize),
 }
@@ -38,7 +38,7 @@ impl Redactor {
         Self { secret, held: Vec::new() }
     }
 
-    /// Adds a chunk. Returns the text that is complete, with the secret hidden.
+    /// Adds a chunk. Returns the text that cannot belong to a later secret, with secrets hidden.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
@@ -96,11 +96,11 @@ impl Redactor {
 
 struct Mended {
     found: bool,
-    /// Index of a secret's beginning that may continue in the next chunk; `None` if there is none.
+    /// Index at which a secret begins that may continue in the next chunk; `None` if there is none.
     open: Option<usize>,
 }
 
-/// Converts bytes to text. They are valid UTF-8, because the mask and the bytes that are held back are ASCII.
+/// Converts bytes to text. The bytes are valid UTF-8, because the mask and the secret's bytes are ASCII.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -117,7 +117,7 @@ fn spelled(text: &[u8], secret: &[u8]) -> Spelled {
     Spelled::Whole(length)
 }
 
-/// Compares the beginning of `text` with one character of the secret, plain or escaped.
+/// Compares the beginning of `text` with one byte of the secret, which may be plain or escaped.
 fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
     let backslashes = text.iter().take(BACKSLASHES + 1).take_while(|byte| **byte == b'\\').count();
     match (backslashes, text.get(backslashes)) {
