@@ -11,13 +11,13 @@ use crate::provider::ProviderKind;
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// The header that says if a retry makes sense.
+/// The header by which a server says if a client should send the request again.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 #[derive(Clone, Debug)]
 pub(super) struct RelayAnswer {
     pub(super) status: StatusCode,
-    /// Kind of the error, in the terms of the Messages API.
+    /// Type of the error, in the words of the Messages API.
     pub(super) kind: &'static str,
     pub(super) message: String,
     /// True if the same request may succeed later.

@@ -45,11 +45,11 @@ pub struct ClientSettings {
 
 #[derive(Clone, Debug)]
 pub enum Listen {
-    /// A Unix socket. Every process that can reach it counts as the client.
+    /// A Unix socket. Every process that can connect to it counts as this client.
     Socket(SocketSettings),
-    /// A port on this machine. Every process with the token counts as the client.
+    /// A port on this machine. Every process with the token counts as this client.
     Loopback {
-        /// Address to listen at. With port 0 the system chooses a port.
+        /// Address of the port. With port 0, the system chooses a free port.
         address: SocketAddr,
         /// Token that the client sends as its API key.
         token: SecretString,
@@ -59,13 +59,13 @@ pub enum Listen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSettings {
     pub path: PathBuf,
-    /// File mode of the socket. Its directory admits the same users.
+    /// File mode of the socket. Its directory gives access to the same users.
     pub mode: u32,
-    /// User id, and a group id if it differs from the relay's; `None` for the user of the relay.
+    /// User id, and group id unless it is the relay's; `None` if the owner is the user of the relay.
     pub owner: Option<(u32, Option<u32>)>,
 }
 
-/// The default mode of a socket. It gives access to the socket's owner alone.
+/// The default file mode of a socket, which gives access to the owner alone.
 pub const SOCKET_MODE: u32 = 0o600;
 
 /// The name of a client's socket in its directory.

@@ -8,7 +8,7 @@ use super::request::RelayEstimate;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub max_usd: Option<Usd>,
-    /// Maximum tokens of prompts and replies together; `None` without a limit.
+    /// Maximum tokens of all prompts and replies together; `None` without a limit.
     pub max_tokens: Option<u64>,
 }
 
@@ -16,17 +16,17 @@ pub struct Limits {
 pub struct Account {
     pub requests: u64,
     pub refused: u64,
-    /// Spent tokens, including estimates.
+    /// Tokens that the client has spent, including estimates.
     pub tokens: u64,
-    /// Spent money, including estimates.
+    /// Money that the client has spent, including estimates.
     pub cost: Usd,
-    /// The part of the money that is estimated, because replies were incomplete.
+    /// The part of the spent money that is estimated, because replies were incomplete.
     pub estimated: Usd,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoBudget {
-    /// Other open requests have reserved the rest of the budget.
+    /// The rest of the budget is reserved for other requests, which are not complete yet.
     Now,
     Spent(String),
 }
@@ -45,7 +45,7 @@ pub(super) struct RelayLedger {
     books: Arc<Mutex<Books>>,
 }
 
-/// Budget that is reserved for one request. Dropping it charges the estimate, because the reply may have begun.
+/// Budget that is reserved for one request. Dropping this value charges the estimate, because the reply may have begun.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,
@@ -68,7 +68,7 @@ impl RelayLedger {
         books.account.refused
     }
 
-    /// Reserves the estimate for one request. Fails if the budget does not suffice for it.
+    /// Reserves the estimated budget for a request. Fails if the rest of the budget is smaller.
     pub(super) fn reserve(&self, estimate: RelayEstimate) -> Result<Reservation, NoBudget> {
         let mut books = self.books();
         let Account { tokens, cost, .. } = books.account;
@@ -91,7 +91,7 @@ impl RelayLedger {
         Ok(Reservation { ledger: self.clone(), estimate, is_open: true })
     }
 
-    /// Returns the limit that would be exceeded; `None` if none would.
+    /// Returns the limit that this spending would exceed; `None` if there is no such limit.
     fn over(&self, tokens: u64, picos: u64) -> Option<String> {
         let Limits { max_usd, max_tokens } = self.limits;
         let money = max_usd.filter(|max| picos > max.picos()).map(|max| max.to_string());
@@ -104,14 +104,14 @@ impl RelayLedger {
 }
 
 impl Reservation {
-    /// Charges the usage that the provider reported.
+    /// Charges the tokens that the provider reported. Returns their cost.
     pub(super) fn settle(mut self, usage: &TokenUsage, prices: &Prices) -> Usd {
         let cost = prices.cost(usage);
         self.close(usage.total(), cost, Usd::ZERO);
         cost
     }
 
-    /// Charges an incomplete reply: the prompt if its size is known, and the longest possible reply.
+    /// Charges an incomplete reply as the longest possible one, and its prompt by the provider's count if it is known.
     pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
         let known =
             usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
@@ -121,7 +121,7 @@ impl Reservation {
         cost
     }
 
-    /// Charges nothing, for a request that the provider did not begin to answer.
+    /// Charges nothing, because the provider has not begun to answer the request.
     pub(super) fn release(mut self) {
         self.close(0, Usd::ZERO, Usd::ZERO);
     }

@@ -1,4 +1,4 @@
-//! The log of requests in the state directory: one JSON object a line, without prompts, replies or keys.
+//! The relay's log of requests in the state directory: a JSON object on each line, without prompts, replies or keys.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::redaction::Redaction;
 
-/// Maximum bytes of the log, so that a client cannot fill the disk.
+/// Maximum bytes of the log. Without this limit, a client could fill the disk.
 const MOST: u64 = 256 << 20;
 
-/// Maximum characters of a text from a client or a provider.
+/// Maximum characters of a text in the log that comes from a client or a provider.
 const SHOWN: usize = 300;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -29,7 +29,7 @@ pub(super) struct RelayLogEntry {
     pub(super) model: Option<String>,
     pub(super) status: u16,
     pub(super) end: &'static str,
-    /// Reason for an error, or the part of the request that was denied; `None` after success.
+    /// Reason for an error, or for the rejection of the request; `None` after success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     pub(super) request_bytes: u64,
@@ -61,7 +61,7 @@ struct RelayLogInner {
 }
 
 impl RelayLog {
-    /// Creates a log in the directory. `complain` is called once if writing fails.
+    /// Creates a log in the directory. The first failed write calls `complain`, later ones do not.
     pub(super) fn create(directory: &Path, complain: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
@@ -78,7 +78,7 @@ impl RelayLog {
         &self.path
     }
 
-    /// Adds an entry. A failure is reported once, and does not affect clients.
+    /// Adds an entry. A failure is reported only once, and does not affect the client.
     pub(super) fn write(&self, entry: &RelayLogEntry) {
         let entry = RelayLogEntry {
             model: entry.model.as_deref().map(bounded),

@@ -1,4 +1,4 @@
-//! `bailiwick relay`: gives programs without a key or network access to the model's API.
+//! `bailiwick relay`: gives programs that have neither key nor network access to the model's API.
 //!
 //! Each client has a separate socket. Each request is parsed completely ([`request`]) and serialised again with the
 //! relay's own headers. Unknown fields are rejected, since a request could otherwise search the web, run code or read

@@ -1,6 +1,6 @@
 //! Forwards a reply to a client, counts its tokens, and charges them at the end.
 //!
-//! The next bytes are read after the last ones were sent. If the client hangs up, the connection to the provider is
+//! Each chunk is read after the previous one was sent. If the client hangs up, the connection to the provider is
 //! closed, and the reserved money is charged.
 
 use std::io;
@@ -26,14 +26,14 @@ pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Token counts of earlier prompts. At the end of the reply, the count of this request's prompt is added.
+    /// Token counts of the client's earlier prompts. At the end of the reply, that of this request's prompt is added.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
     pub(super) reservation: Option<Reservation>,
     pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
     pub(super) log: Arc<RelayLog>,
-    /// Reserved memory for the request; `None` once the request is sent.
+    /// Memory reserved for the body of the request; `None` once the body has been sent.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
@@ -59,7 +59,7 @@ impl RelayPassing {
         self.end("broken");
     }
 
-    /// Charges the reply, and logs it. The provider's count of a whole reply applies even if the client hung up.
+    /// Charges and logs the reply. If the provider has counted a whole reply, this applies even if the client hung up.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();
@@ -106,7 +106,7 @@ pub(super) fn millis(began: Instant) -> u64 {
 pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
     pub(super) passing: RelayPassing,
-    /// Permit of the client for one more request, held until the reply has ended.
+    /// Permit for one of the client's simultaneous requests. It is held until the reply has ended.
     pub(super) _permit: OwnedSemaphorePermit,
 }
 

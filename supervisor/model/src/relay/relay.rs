@@ -1,4 +1,4 @@
-//! A relay. Its clients can be added and removed while it runs.
+//! A relay. Clients can be added and removed while it runs.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -23,18 +23,18 @@ pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 pub struct Settings {
     /// Providers that the relay forwards to, each with its address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
-    /// Facts about each model; prices limit what clients spend.
+    /// Facts about each model. The prices in them limit what clients spend.
     pub facts: FactsOf,
-    /// The permitted models; if empty, every model with a price.
+    /// Models that clients may use; if empty, every model with a price.
     pub models: Vec<String>,
     /// Maximum tokens of a reply.
     pub max_reply: u64,
     pub log: PathBuf,
-    /// Warns the user that the log cannot be written.
+    /// Called to warn the user that the log cannot be written.
     pub complain: fn(&str),
 }
 
-/// Default limit for a reply, in tokens. Bailiwick's own client never asks for more.
+/// Default limit for a reply, in tokens. Bailiwick's own client never requests more.
 pub const MAX_REPLY: u64 = 32_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +71,7 @@ struct ServedRequest {
     base_url: String,
     ledger: RelayLedger,
     serving: JoinHandle<()>,
-    /// Dropped to stop serving the client; `None` afterwards.
+    /// Sender whose drop ends the serving of the client; `None` once dropped.
     stop: Option<oneshot::Sender<Infallible>>,
     _name: Option<SocketName>,
 }
@@ -103,7 +103,7 @@ impl Relay {
         Ok(Self { shared: Arc::new(shared), clients: BTreeMap::new() })
     }
 
-    /// Adds a client. Returns the client's address in the form of `--base-url`. Must be called within the runtime.
+    /// Adds a client. Returns the value of `--base-url` for the client. Must be called within the tokio runtime.
     pub fn add(&mut self, settings: ClientSettings) -> Result<String, RelayError> {
         let ClientSettings { name, listen, limits } = settings;
         if self.clients.contains_key(&name) {
@@ -123,7 +123,7 @@ impl Relay {
         Ok(base_url)
     }
 
-    /// Closes the client's connections and removes its socket. Returns its account; `None` for an unknown client.
+    /// Closes a client's connections and removes its socket. Returns what it has spent; `None` for an unknown client.
     pub async fn remove(&mut self, name: &ClientName) -> Option<Account> {
         let mut served = self.clients.remove(name)?;
         served.stop.take();
@@ -144,7 +144,7 @@ impl Relay {
         self.shared.log.path()
     }
 
-    /// Removes the log of a relay that never served a client.
+    /// Removes the log, for a relay that never served a client.
     pub fn withdraw_log(&self) {
         let is_empty = std::fs::metadata(self.log_path()).is_ok_and(|log| log.len() == 0);
         if is_empty {

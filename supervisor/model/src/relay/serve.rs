@@ -29,13 +29,13 @@ use crate::provider::ProviderKind;
 use crate::provider::meter::Meter;
 use crate::provider::passage::Passage;
 
-/// Maximum number of connections of a client. Others wait in the client's own queue.
+/// Maximum number of open connections of a client. Further ones wait in the socket's backlog.
 const CONNECTIONS: usize = 32;
 
-/// Maximum number of bodies that are read at a time, each of up to [`MOST_BODY`] bytes.
+/// Maximum number of bodies that are read at the same time, each with up to [`MOST_BODY`] bytes.
 const READING: usize = 4;
 
-/// Maximum memory for bodies that were read but not sent yet, in KiB.
+/// Maximum memory, in KiB, for bodies that were read but not sent yet.
 const ROOM: usize = 96 << 10;
 
 /// Maximum number of simultaneous requests of a client.
@@ -44,19 +44,19 @@ const UNDER_WAY: usize = 16;
 /// Maximum bytes of a body, as in the Messages API.
 const MOST_BODY: usize = 32 * 1000 * 1000;
 
-/// Bytes of a body above which it is parsed on a blocking thread, so that other clients do not wait.
+/// Length in bytes above which a body is parsed on a blocking thread, so that other clients do not wait.
 const LONG_BODY: usize = 64 << 10;
 
-/// Maximum time for the head of a request. [`BODY`] is that for its body.
+/// Maximum time in which the head of a request must arrive. [`BODY`] is the maximum time for the body.
 const HEAD: Duration = Duration::from_mins(1);
 const BODY: Duration = Duration::from_mins(2);
 
-/// Maximum time for which a client may read nothing of a reply.
+/// Maximum time in which a client may read nothing of a reply that is being sent.
 const STALL: Duration = Duration::from_mins(2);
 
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Number of rejected requests of a client after which not all are logged, only those whose number is a power of two.
+/// Number of a client's rejected requests that are all logged. After these, only every 2ⁿ-th request is logged.
 const ALL_REFUSED: u64 = 1_000;
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -86,7 +86,7 @@ impl Client {
     }
 }
 
-/// Serves a client until `stopped`, then closes the client's connections.
+/// Serves a client until `stopped` resolves, then closes the client's connections.
 pub(super) async fn serve(client: Arc<Client>, listener: Listener, stopped: oneshot::Receiver<Infallible>) {
     let mut connections = JoinSet::new();
     tokio::select! {
@@ -191,7 +191,7 @@ fn reject(
     answer.response(kind)
 }
 
-/// Returns the API of a request, by its method and path. Fails if the token is wrong.
+/// Returns the API of a request, by its method and path. Fails for an unknown path or a wrong token.
 fn admit(
     client: &Client,
     method: &Method,
@@ -226,7 +226,7 @@ fn admit(
     }
 }
 
-/// True if the headers have the client's token. Compares in constant time.
+/// True if the headers have the client's token. The comparison takes constant time.
 fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
     let key = headers.get(KEY).map(HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
@@ -259,7 +259,7 @@ async fn accept(
     let body = read(request.into_body()).await?;
     entry.request_bytes = body.len() as u64;
     let understood = checked(client, passage, body).await?;
-    // A copy of the body is sent.
+    // The sent body is a copy, for which memory is reserved.
     let size = u32::try_from(understood.body.len().div_ceil(1024)).unwrap_or(u32::MAX);
     let room = Arc::clone(&client.room).acquire_many_owned(size.max(1)).await.ok();
     drop(turn);
@@ -328,7 +328,7 @@ async fn read(body: Incoming) -> Result<Bytes, Rejected> {
     }
 }
 
-/// Parses a body. A long one is parsed on another thread, so that other clients do not wait.
+/// Parses a body. A long body is parsed on another thread, so that other clients do not wait.
 async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
     let (kind, chat) = (passage.kind(), passage.form());
     let (shared, counted) = (Arc::clone(&client.shared), Arc::clone(&client.counted));

@@ -1,7 +1,7 @@
 //! Opens the sockets and loopback addresses for clients.
 //!
-//! A client may be root in a container that has the socket's directory, and may have changed anything in it. So no link
-//! there is followed, and only sockets are removed.
+//! A client may be root in a container that has the socket's directory, and may have changed anything in it. So no
+//! symbolic link in the directory is followed, and nothing but sockets is removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::client::{Listen, SocketSettings};
 
-/// Maximum number of connections that wait to be accepted.
+/// Maximum number of connections that wait until the relay accepts them.
 const BACKLOG: i32 = 128;
 
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +53,9 @@ pub(super) enum Listener {
 #[derive(Debug)]
 pub(super) struct OpenedSocket {
     pub(super) listener: Listener,
-    /// The address in the form of `--base-url`.
+    /// The relay's address for the client, in the form of `--base-url`.
     pub(super) base_url: String,
-    /// File of the socket; `None` for a port. Dropping this value removes the file.
+    /// File of the socket; `None` for a port. Dropping it removes the file.
     pub(super) name: Option<SocketName>,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Stream {
     Loopback(TcpStream),
 }
 
-/// File of a socket. Dropping this value removes the socket, and its directory if the relay created that.
+/// File of a socket. Dropping this value removes the file, and the directory if the relay created it.
 #[derive(Debug)]
 pub(super) struct SocketName {
     path: PathBuf,
@@ -73,7 +73,7 @@ pub(super) struct SocketName {
     made: Option<PathBuf>,
 }
 
-/// Opens a socket or a port. Must be called within the runtime.
+/// Opens a socket or a port. Must be called within the tokio runtime.
 pub(super) fn open(place: &Listen) -> Result<OpenedSocket, PlaceError> {
     match place {
         Listen::Socket(settings) => of_socket(settings),
@@ -92,7 +92,7 @@ pub(super) fn open(place: &Listen) -> Result<OpenedSocket, PlaceError> {
 }
 
 impl Listener {
-    /// Waits for the next connection. Cancel safe.
+    /// Waits for the next connection. Cancel safe: no connection is lost if the future is dropped.
     pub(super) async fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Socket(listener) => listener.accept().await.map(|(stream, _)| Stream::Socket(stream)),
@@ -134,7 +134,7 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
     Ok(OpenedSocket { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
 }
 
-/// Opens the directory, and creates it if it is missing. The `bool` is true if it was created.
+/// Opens the directory of a socket, and creates it if it is missing. The `bool` is true if it was created.
 fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bool), PlaceError> {
     let failed = |source| PlaceError::Directory { path: path.to_owned(), source };
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -156,7 +156,7 @@ fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bo
     Ok((opened, made))
 }
 
-/// Removes an old socket at the path. Fails if a process uses the socket, or if something else is there.
+/// Removes an earlier relay's socket at the path. Fails if a process uses the socket, or if the file is no socket.
 fn clear(path: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
     match fs::symlink_metadata(path) {
@@ -173,8 +173,8 @@ fn clear(path: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Binds a socket. Linux takes the mode of the file that bind(2) creates from the descriptor (`unix_bind_bsd`), without
-/// the bits of the umask; these are added afterwards.
+/// Binds a socket. On Linux, the file that bind(2) creates has the mode of the descriptor (`unix_bind_bsd`) without the
+/// bits of the umask. These bits are added afterwards.
 fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -185,7 +185,7 @@ fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     Ok(StdListener::from(socket))
 }
 
-/// Opens a socket's file without following a link that may have replaced it.
+/// Opens a socket's file, but not through a symbolic link that may have replaced the file.
 fn held(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }

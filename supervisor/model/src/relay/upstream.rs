@@ -1,4 +1,4 @@
-//! The relay's connection to the provider: the headers that are sent, and the answers that are forwarded.
+//! The relay's connection to the provider: the headers of requests, and the responses that are forwarded to clients.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::passing::{PassingBody, RelayPassing};
 use crate::provider::ProviderKind;
 use crate::provider::passage::{Passage, Passed, Unanswered};
 
-/// Maximum bytes that are read of an error's body. [`ERROR_BODY`] is the maximum time for it.
+/// Maximum bytes that are read of an error's body, within the time [`ERROR_BODY`].
 const MOST_ERROR: usize = 64 << 10;
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
@@ -25,15 +25,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// Permitted versions of the Messages API. [`BETAS`] has the one beta feature that Bailiwick's own client uses.
+/// Versions of the Messages API that clients may request. [`BETAS`] has the only beta feature that they may request.
 const VERSIONS: [&str; 2] = ["2026-10-21", "2023-06-01"];
 const BETAS: [&str; 1] = ["interleaved-thinking-2025-05-14"];
 
-/// The headers of an answer that are forwarded to the client.
+/// The headers of a response that are forwarded to the client.
 const PASSED: [HeaderName; 5] = [REQUEST_ID, X_REQUEST_ID, RETRY_AFTER, RETRY_AFTER_MS, SHOULD_RETRY];
 
-/// Returns the headers for the provider: those of the client that are known, with values that were parsed and written
-/// again.
+/// Returns the headers for the provider: the known headers of the client, whose values are parsed and written again.
 pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let value = |name: &HeaderName| {
@@ -71,7 +70,7 @@ pub(super) async fn pass(
     let passed = match passage.send(body, headers).await {
         Ok(passed) => passed,
         Err(Unanswered { error, may_have_arrived }) => {
-            // Details are for the relay's owner, in the log. The client is not told which server it is.
+            // Details are only in the log, for the relay's owner. The client does not learn the provider's address.
             let message = if may_have_arrived {
                 "the provider did not answer"
             } else {
@@ -121,8 +120,8 @@ fn copy(passage: &Passage, from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// Answers a client after an error of the provider. JSON is forwarded, since it may help. HTML pages and statements
-/// about the key are not.
+/// Answers a client after an error of the provider. An error in JSON is forwarded, since it may help the client. An
+/// HTML page or a statement about the key is not forwarded.
 async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Response<AnswerBody> {
     let Passed { status, headers, mut body } = passed;
     let (mut bytes, deadline) = (Vec::new(), Instant::now() + ERROR_BODY);

@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// Maximum number of messages, and of the parts of a message.
+/// Maximum number of messages in a request, and of parts in a message.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;
@@ -44,7 +44,7 @@ const USER: &[Member] = &[
     ),
 ];
 
-/// An item of `reasoning_details`. Gateways use this field.
+/// Rule for an item of `reasoning_details`, a field of gateways.
 const DETAIL: RelayRule = Tagged(
     "type",
     &[

@@ -1,4 +1,4 @@
-//! Checks JSON without a list of allowed fields: arguments of tool calls, and schemas of tools.
+//! Checks JSON for which no fields are listed: arguments of tool calls, and schemas of tools.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,13 +11,13 @@ const DEEPEST: usize = 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
-    /// The object with the arguments that a model wrote.
+    /// The arguments of a tool call, an object that a model wrote.
     Arguments,
     /// A JSON schema without references to other documents.
     Schema,
 }
 
-/// Checks the value. Fails for duplicate names and deep nesting.
+/// Checks a value. An `Err` says why it is rejected: duplicate names, for example, or deep nesting.
 pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());
@@ -46,7 +46,7 @@ struct FreeKind<'a> {
 struct FreeWalk {
     free: Free,
     depth: usize,
-    /// True for the value of a reference in a schema, such as that of `$ref`.
+    /// True if the current value is that of a reference in a schema, such as `$ref`.
     is_reference: bool,
 }
 

@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// Maximum number of messages, and of the blocks of a message.
+/// Maximum number of messages in a request, and of blocks in a message.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;
@@ -21,7 +21,7 @@ const TEXT: &[Member] = &[
     may("cache_control", CACHE),
 ];
 
-/// A picture in the request itself, and not a URL or a file at the provider.
+/// A picture whose bytes are in the request. URLs, and files at the provider, are not permitted.
 const IMAGE: &[Member] = &[
     must("type", Text),
     must(
@@ -63,7 +63,7 @@ const THINKING: &[Member] = &[must("type", Text), must("thinking", Text), must("
 
 const REDACTED_THINKING: &[Member] = &[must("type", Text), must("data", Text)];
 
-/// A block which says that another model continued the reply.
+/// A block that reports a change of the model within the reply.
 const FALLBACK: &[Member] = &[must("type", Text), may("from", MODEL), must("to", MODEL)];
 
 const MODEL: RelayRule = Object(&[must("model", Text)]);

@@ -1,8 +1,8 @@
 //! Parses a client's request completely, and serialises it again.
 //!
-//! [`rule`] defines the language of the allowlists; [`messages`], [`chat`] and [`responses`] are the lists, one for
-//! each API, with the fields that Bailiwick's own client sends. So no request can make a provider search the web, run
-//! code, fetch a URL, keep a conversation or read files.
+//! [`rule`] defines the language of the allowlists. [`messages`], [`chat`] and [`responses`] are the allowlists, one
+//! for each API, with the fields that Bailiwick's own client sends. So no request can make a provider search the web,
+//! run code, fetch a URL, keep a conversation or read files.
 
 mod chat;
 mod free;
@@ -29,13 +29,13 @@ use crate::provider::ProviderKind;
 use crate::provider::catalogue::Facts;
 use crate::provider::chat::{Form, ReplyLimit};
 
-/// Maximum number of fields of an object that has rules.
+/// Maximum number of fields in an object whose fields have rules.
 const MOST_MEMBERS: usize = 64;
 
 /// Estimated tokens of a picture, whatever the size of its file.
 const OF_PICTURE: u64 = 6_000;
 
-/// Estimated tokens that a provider adds for the description of tools.
+/// Estimated tokens that a provider adds to a prompt in order to describe the tools.
 const ADDED: u64 = 2_000;
 
 /// Parts of the names of models that search the web by themselves.
@@ -53,13 +53,13 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Limits on a request besides its form.
+/// Limits on a request, in addition to the rules for its fields.
 pub(super) struct RequestBounds<'a> {
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
-    /// The permitted models; if empty, every model with a price.
+    /// Models that the client may use; if empty, every model with a price.
     pub(super) models: &'a [String],
     pub(super) max_reply: u64,
-    /// The variant of chat completions that the provider accepts.
+    /// The variant of chat completions that the provider accepts. Other APIs ignore it.
     pub(super) chat: Form,
 }
 
@@ -69,14 +69,14 @@ pub(super) struct RelayRequest {
     pub(super) body: Bytes,
     pub(super) prices: Prices,
     pub(super) estimate: RelayEstimate,
-    /// Data by which the next request is recognised as a continuation of this conversation.
+    /// Digests of the conversation, by which the next request is recognised as its continuation.
     pub(super) trail: Trail,
 }
 
-/// The maximum cost of a request.
+/// An upper bound on the cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
-    /// Tokens of the prompt: a known beginning has its real count; in the rest each byte counts as one, an upper bound.
+    /// Maximum tokens of the prompt: the count for a beginning that was sent before, and one for each byte of the rest.
     pub(super) prompt: u64,
     pub(super) output: u64,
     pub(super) cost: Usd,
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
 impl RelayBody {
-    /// Sets a field: replaces its value, or adds it before the conversation. The conversation is the last field.
+    /// Sets a field: replaces its value, or adds the field before the conversation, which is always the last field.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
         if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -174,7 +174,7 @@ impl RelayBody {
         Some(self.0.remove(place).1)
     }
 
-    /// Returns the number in a field; `None` if the body does not have it.
+    /// Returns the number in a field; `None` if the body does not have the field.
     fn number(&self, name: &str) -> Option<u64> {
         let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
         serde_json::from_slice(value).ok()
@@ -195,7 +195,7 @@ impl RelayBody {
     }
 }
 
-/// Parses a client's request, and writes it for the provider. `counted` has the token counts of earlier prompts.
+/// Parses a client's request, and serialises it for the provider. `counted` has the token counts of earlier prompts.
 pub(super) fn understand(
     kind: ProviderKind,
     body: &[u8],
@@ -233,7 +233,7 @@ pub(super) fn understand(
     Ok(RelayRequest { model, estimate: RelayEstimate::of(prompt, output, &prices), body, prices, trail })
 }
 
-/// Returns the digests by which the next request is recognised. Messages are the last field of the body.
+/// Returns the digests by which the next request is recognised as a continuation. The messages are the last field.
 fn trail(members: &RelayBody, pictures: u64, counted: &CountedPrompts) -> Trail {
     let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
     let mut before = Vec::new();
@@ -258,7 +258,7 @@ fn field(name: &str, why: impl Into<String>) -> Refused {
     Refused { field: name.to_owned(), why: why.into() }
 }
 
-/// Returns the prices of a permitted model, and the maximum tokens of its reply.
+/// Returns the prices of a model, and the maximum tokens of its reply. Fails if the client may not use the model.
 fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64), Refused> {
     let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
     if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -278,7 +278,7 @@ fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64),
     }
 }
 
-/// Fails if the thinking budget exceeds the limit of the reply. One feature of the Messages API would allow that.
+/// Fails if the thinking budget exceeds the limit of the reply. A feature of the Messages API would permit that.
 fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct ThinkingBounds {
@@ -295,7 +295,7 @@ fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     }
 }
 
-/// Sets the limit of the reply in the field that the API has for it. Returns the limit in tokens.
+/// Sets the limit of the reply, in the field that the API and its server have for it. Returns the limit in tokens.
 fn bound_reply(
     kind: ProviderKind,
     members: &mut RelayBody,

@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// Maximum number of items, and of the parts of an item.
+/// Maximum number of items in a request, and of parts in an item.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;

@@ -12,16 +12,16 @@ use serde_json::value::RawValue;
 use super::free::{self, Free};
 use super::{Refused, RelayMembers};
 
-/// Maximum characters of a client's text in an error.
+/// Maximum characters that an error quotes from a client's request.
 const SHOWN: usize = 60;
 
-/// The permitted values at one position.
+/// The values that are permitted in one place of a request.
 #[derive(Debug)]
 pub(super) enum RelayRule {
     Text,
-    /// A string: one of these words.
+    /// One of these strings.
     Word(&'static [&'static str]),
-    /// Exactly this value.
+    /// Only this value.
     Is(bool),
     Bool,
     Null,
@@ -31,18 +31,18 @@ pub(super) enum RelayRule {
     /// A number in this range.
     Between(f64, f64),
     Base64,
-    /// A picture in a data URL.
+    /// A string with a data URL of a picture.
     PictureUrl,
-    /// JSON whose fields have no rules: only the model and its tools read it.
+    /// An object without listed fields, checked as [`Free`] says. Only the model and its tools read it.
     Free(Free),
     List(&'static RelayRule, usize),
     Empty,
     Object(&'static [Member]),
-    /// An object. The value of the named field decides which other fields are permitted.
+    /// An object. The value of the named field decides which other fields the object may have.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
-    /// The first of these rules that fits the JSON type of the value.
+    /// The first of these rules whose JSON type is that of the value.
     ByKind(&'static [RelayRule]),
-    /// A value that this rule checks. Its bytes are kept.
+    /// A value that follows this rule. The client's bytes of the value are kept.
     Kept(&'static RelayRule),
 }
 
@@ -127,7 +127,7 @@ impl Out {
 struct TextRule<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl RelayRule {
-    /// Parses a value by this rule, and writes it to `out`.
+    /// Parses a value by this rule, and writes the value to `out`. Fails if the value breaks the rule.
     pub(super) fn write(&self, raw: &RawValue, at: &mut MemberPath, out: &mut Out) -> Result<(), Refused> {
         let json = raw.get();
         match self {
@@ -206,7 +206,7 @@ impl RelayRule {
         }
     }
 
-    /// True if the value can be of the rule's JSON type, by its first character.
+    /// True if the first character of `json` is that of a value which the rule permits.
     fn fits(&self, json: &str) -> bool {
         let first = json.as_bytes().first().copied().unwrap_or_default();
         match self {
@@ -298,7 +298,7 @@ fn object(
     Ok(())
 }
 
-/// Fails unless every field is in the rule.
+/// Fails if the object has a field that the rule does not list.
 pub(super) fn known(
     found: &RelayMembers<'_>,
     members: &[Member],

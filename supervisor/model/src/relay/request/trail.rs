@@ -1,7 +1,7 @@
-//! Recognises the beginning of a conversation whose tokens were counted earlier.
+//! Recognises the beginning of a conversation whose tokens the provider has counted before.
 //!
-//! A request begins like the previous one of the conversation, and the provider has counted the prompt of that one.
-//! Only the new part is estimated by its bytes. By bytes alone, a long conversation would count four times its tokens.
+//! A request begins like the previous request of its conversation, for whose prompt the count is known. Only the new
+//! part is estimated by its bytes. By bytes alone, a long conversation would count four times its tokens.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-/// Cache markers. They move with the end of a conversation, so that digests leave them out.
+/// Cache markers, which move to the end of a growing conversation. Digests therefore leave them out.
 const MARKERS: [&[u8]; 3] = [
     br#","cache_control":{"type":"ephemeral"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
@@ -20,22 +20,22 @@ const MARKERS: [&[u8]; 3] = [
 /// Common prefix of all markers.
 const BEGINNING: &[u8] = br#","cache_control":"#;
 
-/// Maximum number of prompts that are remembered for a client.
+/// Maximum number of prompts whose token counts are remembered for a client.
 const REMEMBERED: usize = 64;
 
-/// Digests of the beginnings of a conversation, one up to the end of each message.
+/// Digests of a conversation, one for each beginning that ends with a whole message.
 #[derive(Clone, Debug, Default)]
 pub(in crate::relay) struct Trail {
-    /// Digest and length in bytes of everything up to the end of each message.
+    /// For each message, digest and length in bytes of everything up to the message's end.
     ends: Vec<(u64, u64)>,
     pictures: u64,
 }
 
-/// The earlier prompts of a client, with the token counts of the provider.
+/// A client's earlier prompts, with the provider's token counts.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct CountedPrompts {
     prompts: Mutex<VecDeque<PromptTrail>>,
-    /// Random keys of the digests, so that no client can produce a collision.
+    /// Random keys of the digests, so that no client can find two prompts with one digest.
     keys: RandomState,
 }
 
@@ -48,7 +48,7 @@ struct PromptTrail {
 }
 
 impl CountedPrompts {
-    /// Returns the digests of a conversation. `before` is the part of the request before its messages.
+    /// Returns the digests of a conversation. `before` is the part of the request in front of the messages.
     pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
         let mut hasher = self.keys.build_hasher();
         add(&mut hasher, before);
@@ -64,7 +64,7 @@ impl CountedPrompts {
         Trail { ends: messages.iter().map(end).collect(), pictures }
     }
 
-    /// Returns an upper bound on the tokens of a prompt, from its longest known beginning; `None` if none is known.
+    /// Returns an upper bound on the tokens of a prompt; `None` if no beginning of the prompt was sent before.
     pub(super) fn bound(&self, trail: &Trail, of_picture: u64) -> Option<u64> {
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |digest| prompts.iter().rev().find(|prompt| prompt.digest == digest);
@@ -88,7 +88,7 @@ impl CountedPrompts {
     }
 }
 
-/// Adds a text without its cache markers. No string can contain a marker, since its quotes would be escaped.
+/// Hashes a text without its cache markers. No JSON string can contain a marker, since its quotes would be escaped.
 fn add(hasher: &mut impl Hasher, text: &[u8]) {
     let mut rest = text;
     while let Some(at) = memmem::find(rest, BEGINNING) {

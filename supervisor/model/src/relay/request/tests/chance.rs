@@ -7,7 +7,7 @@ use super::super::{CountedPrompts, understand};
 use super::{bounds, facts, read, usual};
 use crate::provider::ProviderKind;
 
-/// Collects the paths of all objects with rules. Arguments and schemas have none: they belong to the tools.
+/// Collects the paths of all objects with rules. Arguments and schemas have no rules, because they belong to the tools.
 fn listed(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     match value {
         Value::Object(members) => {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::{PRICED, body_of, read};
 use crate::provider::{Message, ProviderKind, RequestOptions, StreamEvent};
 
-/// Texts in errors about parts of replies that the relay rejects: tools of the provider, and results of options that
-/// Bailiwick's own client does not send.
+/// Phrases in errors about content that recorded replies may have and the relay rejects: tools of the provider, and
+/// results of options that Bailiwick's own client does not send.
 const OF_OTHERS: [&str; 10] = [
     "_tool_use\"",
     "_call\"",
