@@ -1,4 +1,4 @@
-//! Tests that the key appears in no reply, error or log, at any level.
+//! Tests that the API key appears in no reply, error or log, at any log level.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 

@@ -4,7 +4,7 @@ use std::process::Command;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use secrecy::SecretString;
 
-/// Variable that marks the test's child process. That process finds no authorities.
+/// Environment variable that is set in the child process of the test, for which no certificate authorities exist.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
 
 #[test]
@@ -16,7 +16,7 @@ fn z7_named_authorities_that_cannot_be_read_are_an_error() {
         assert!(error.contains("SSL_CERT_FILE=/dev/null: the path is not a file of certificates"), "{error}");
         return;
     }
-    // To change a variable of this process is not safe, so that a child process gets other variables.
+    // Changing a variable of this process is not safe, so a child process gets other variables.
     let name = "z7_named_authorities_that_cannot_be_read_are_an_error";
     let output = Command::new(env::current_exe().expect("this program"))
         .args(["--exact", name])

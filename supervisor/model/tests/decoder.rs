@@ -1,4 +1,4 @@
-//! Tests of the decoder with any events: replies that no provider would send, and valid ones.
+//! Tests of the decoder of the Messages API with any events: replies that no provider would send, and valid ones.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use model::provider::{ContentBlock, ProviderError, StreamEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// JSON of any shape, for fields that should have another one.
+/// Returns any JSON, in place of a value that has another type.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -29,7 +29,7 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
     prop::sample::select(words).prop_map(Value::from)
 }
 
-/// A block, a delta or a message: fields that are valid, and some that are not.
+/// Returns a block, a delta or a message. Some fields are valid, others are not.
 fn part() -> impl Strategy<Value = Value> {
     let kind = word(&[
         "text",
@@ -97,7 +97,7 @@ fn any_event() -> impl Strategy<Value = String> {
     })
 }
 
-/// A block from its start to its end, with deltas that may be of another kind; sometimes it is not closed.
+/// Returns a block: start event, deltas that may be of another kind, and false if the end is missing.
 fn block() -> impl Strategy<Value = (Value, Vec<Value>, bool)> {
     let kind = word(&["text", "thinking", "tool_use", "tool_use", "redacted_thinking", "hologram"]);
     let start = (kind, any_input()).prop_map(|(kind, input)| {
@@ -110,7 +110,7 @@ fn any_input() -> impl Strategy<Value = Value> {
     prop_oneof![4 => Just(json!({})), 1 => any_json()]
 }
 
-/// A valid reply with some invalid events.
+/// Returns the events of a valid reply, with some invalid events between them.
 fn reply() -> impl Strategy<Value = Vec<String>> {
     let odd = prop::collection::vec((any_event(), any::<prop::sample::Index>()), 0..2);
     (prop::collection::vec(block(), 0..5), prop::option::weighted(0.9, Just("tool_use")), odd).prop_map(

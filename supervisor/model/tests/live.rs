@@ -1,4 +1,4 @@
-//! Tests with the real APIs: run by hand before a release, with `BAILIWICK_LIVE=1` and a key for each.
+//! Tests with the real APIs. They run by hand before a release, with `BAILIWICK_LIVE=1` and a key for each API.
 
 #![expect(
     clippy::expect_used,
@@ -59,7 +59,7 @@ fn says(text: &str) -> UserBlock {
     UserBlock::Text(text.to_owned())
 }
 
-/// Requests a call, sends its result, and gets the answer. Returns the tokens of both replies.
+/// Requests a tool call, sends its result, and receives the final reply. Returns the token counts of both replies.
 async fn tool_loop(provider: &Arc<dyn ModelProvider>, mut request: ModelRequest) -> [TokenUsage; 2] {
     let first = reply(provider, &request).await;
     assert_eq!(first.stop_reason, StopReason::ToolUse);

@@ -1,4 +1,4 @@
-//! Tests of the files in recordings of real exchanges.
+//! Tests of the files in which exchanges are recorded.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn request(text: &str) -> ModelRequest {
     }
 }
 
-/// Records a request for each reply of a script. Returns the bodies that were sent, and the complaints.
+/// Records one request for each reply of a script. Returns the requests' bodies, and the recorder's complaints.
 async fn record(directory: &Path, script: Script, text: &str) -> (Vec<Vec<u8>>, Vec<String>) {
     let complaints = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&complaints);

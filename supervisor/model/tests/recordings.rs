@@ -1,6 +1,6 @@
-//! Tests that the decoder gives the same result for recorded traffic as the vendor's SDK.
+//! Tests that the decoder and the vendor's SDK give the same result for recorded traffic.
 //!
-//! The recordings are not a part of the repository: `BAILIWICK_WIRE` names their directory.
+//! `BAILIWICK_WIRE` names the directory of the recordings, which are not in the repository.
 
 #![expect(
     clippy::expect_used,
@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// Recorded streams whose result differs from the SDK's.
+/// Recorded streams for which decoder and SDK give different results.
 const OTHERWISE: &[(&str, Expected)] = &[
     // Two generations in one stream are never merged.
     ("vercel-anthropic-duplicate-message-start", Expected::Error("invalid_response")),
@@ -64,7 +64,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Returns the token counts of a message. The SDK, too, keeps the last value of each.
+/// Returns the token counts of a message. If a stream has several values of a count, the SDK also keeps the last.
 fn counters(message: &Value) -> [Option<u64>; 4] {
     ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
         .map(|name| message["usage"][name].as_u64())
@@ -127,7 +127,7 @@ async fn s1_every_recorded_stream_means_the_same_however_it_comes() {
     }
 }
 
-/// Returns the blocks of a message as the next request sends them.
+/// Returns the blocks of a reply in the form in which the next request contains them.
 fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Body {
@@ -152,7 +152,7 @@ fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
     if body.messages.len() == 3 { body.messages.remove(1).content } else { Vec::new() }
 }
 
-/// Returns the blocks to which no delta adds anything, in the bytes of the stream.
+/// Returns the blocks to which no delta adds content, with the bytes that the stream has.
 fn sent_whole(body: &Bytes) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Event<'a> {

@@ -1,4 +1,4 @@
-//! Tests of the streams in `fixtures/streams`, for each API, with every cut and chunking.
+//! Tests of the decoders with the streams in `fixtures/streams`, in chunks of any size, and cut at every position.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -125,7 +125,7 @@ fn a_stream_that_is_cut_anywhere_is_the_same_reply_or_a_typed_error() {
     });
 }
 
-/// Checks the result of a cut: it is complete, or the beginning of the whole result and an error.
+/// Checks the result of a cut: it is the whole result, or the beginning of it and an error.
 fn assert_cut(name: &str, length: usize, cut: &[Item], whole: &[String]) {
     let came = lines(cut);
     if came == whole {
@@ -141,7 +141,7 @@ fn assert_cut(name: &str, length: usize, cut: &[Item], whole: &[String]) {
     assert_eq!(came[..before.len()], whole[..before.len()], "{name} cut at {length}");
 }
 
-/// Removes token counts. Servers send them last, so that a reply can be complete without them.
+/// Removes the events with token counts. Servers send these last, so that a reply can be complete without them.
 fn without_usage(mut items: Vec<Item>) -> Vec<Item> {
     if let Some(Ok(StreamEvent::MessageCompleted { usage, .. })) = items.last_mut() {
         *usage = TokenUsage::default();
@@ -150,7 +150,7 @@ fn without_usage(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// Damage to a body at one position, as by a bad line, proxy or server.
+/// Damage to a body at one position, as a bad connection, proxy or server may cause it.
 #[derive(Clone, Debug)]
 enum Damage {
     Replace(u8),
@@ -203,7 +203,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Checks that a reply begins once, and ends once or with an error. Each block is closed once, and is one line of JSON.
+/// Checks that a reply begins once, ends once or with an error, and has each block closed once, as one line of JSON.
 fn assert_in_order(items: &[Item]) {
     let place = |wanted: fn(&Item) -> bool| items.iter().position(wanted);
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();
@@ -222,7 +222,7 @@ fn assert_in_order(items: &[Item]) {
     }
 }
 
-/// Returns the number of bodies to damage; `PROPTEST_CASES` is set for a long run.
+/// Returns the number of damaged bodies to test. The environment variable `PROPTEST_CASES` is set for a long run.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
 }

@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// Checks a stored block: it is one line of JSON, and its arguments are an object, whatever the model wrote.
+/// Checks a stored block: it is one line of JSON, and arguments are an object even if the model wrote something else.
 fn assert_block(content: &ContentBlock, raw: &str) {
     assert!(!raw.contains(['\n', '\r']), "one line of the log: {raw}");
     let kept: Value = serde_json::from_str(raw).expect("JSON");

@@ -1,4 +1,4 @@
-//! Tests of servers with strict rules about reasoning, each with its vendor's own errors.
+//! Tests of servers with strict rules about reasoning, each with the error texts of its vendor.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Item, provider, raw, request_of, user};
 
-/// Rule of a server: returns the error for a model's message and its index in the request; `None` for a valid one.
+/// Rule of a server: returns the error for a model's message, given with its index in the request; `None` if valid.
 type Rule = fn(usize, &Value) -> Option<String>;
 
 fn has_calls(message: &Value) -> bool {
@@ -65,7 +65,7 @@ fn fault(rule: Rule, body: &[u8]) -> Option<String> {
     of_model.find_map(|(index, message)| rule(index, message))
 }
 
-/// Starts a server that rejects requests which break its rule.
+/// Starts a server that rejects each request with a message that breaks the rule.
 fn strict(rule: Rule) -> ReplayServer {
     let check = move |_: usize, request: &model::replay::RecordedRequest| {
         let done = || Reply::sse(chat::message(&[Block::text("Done.")], "stop", Usage::default()));
@@ -97,8 +97,8 @@ const OTHERS: &str = r#"{"type":"thinking","thinking":"Hm.","field":"reasoning"}
 const BLANK: &str = r#"{"type":"thinking","thinking":"","field":"reasoning_content"}"#;
 const SIGNED: &str = r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#;
 
-/// Conversations within and after a tool loop: with reasoning in all messages, in some, in none, or from another
-/// server.
+/// Returns conversations within and after a tool loop. Their messages have reasoning all, in part, never, or from
+/// another server.
 fn conversations() -> Vec<Vec<Arc<Message>>> {
     let mut all = Vec::new();
     for first in [&[REASONING, CALL][..], &[CALL], &[OTHERS, CALL], &[BLANK, CALL], &[SIGNED, TEXT, CALL]] {
@@ -115,7 +115,7 @@ async fn asked(provider: &OpenAiChat, request: ModelRequest) -> Vec<Item> {
     provider.stream(request).collect().await
 }
 
-/// An unknown rule is learned from one error. Every later request succeeds.
+/// If the server's rule is unknown, one error teaches the rule. All later requests succeed.
 #[tokio::test]
 async fn r6_a_servers_rule_about_reasoning_is_learned_from_one_refusal() {
     for (name, rule) in STRICT {
@@ -138,7 +138,7 @@ async fn r6_a_servers_rule_about_reasoning_is_learned_from_one_refusal() {
     }
 }
 
-/// Known hosts get reasoning back from the first request on.
+/// For a known server, even the first request follows its rule about reasoning.
 #[test]
 fn r6_known_hosts_have_their_rule_from_the_first_request_on() {
     let thinking = conversations().into_iter().filter(|messages| format!("{messages:?}").contains("field"));

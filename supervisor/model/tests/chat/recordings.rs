@@ -1,5 +1,5 @@
-//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings;
-//! the repository does not have them. The expected results are stored as structure and digests.
+//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings,
+//! which are not in the repository. The expected results are stored as structure and digests.
 
 #![expect(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
@@ -30,7 +30,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
-/// The recordings of one kind, by name.
+/// Returns the recordings that have the file `file`, by name: each is a body and its data in `meta.json`.
 fn bodies(directory: &Path, file: &str) -> BTreeMap<String, (Bytes, Value)> {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry"));
     let one = |entry: fs::DirEntry| {

@@ -1,4 +1,4 @@
-//! Tests that a log of any provider can be sent to every provider: each request follows all of the vendor's rules.
+//! Tests that the log of any provider can be sent to every provider: each request follows all rules of its vendor.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::strict;
 use crate::writer::Writer;
 
-/// Ids in the forms of many vendors, some of them repeated.
+/// Ids of calls in the forms of many vendors. Some of them occur twice.
 const IDS: [&str; 9] = [
     "toolu_01A",
     "functions.shell_exec:0",
@@ -59,7 +59,7 @@ fn any_reply() -> impl Strategy<Value = Vec<Value>> {
     proptest::collection::vec(block, 0..6)
 }
 
-/// A user's message: results of some open calls, and other content.
+/// A user's message: the results of some of the open calls, and other content.
 #[derive(Clone, Debug)]
 struct Said {
     results: Vec<(bool, usize, bool)>,
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// Returns the ids of the calls in a body, in order.
+/// Returns the ids of the tool calls in a request's body, in order.
 fn ids(body: &str) -> Vec<Value> {
     let body: Value = serde_json::from_str(body).expect("JSON");
     let messages =

@@ -1,5 +1,5 @@
-//! Imitates the provider's prompt cache as documented: exact prefixes that end at a marker, found again from a
-//! marker and the blocks before it, for a limited time.
+//! Imitates the provider's prompt cache as documented: it stores prefixes that end at a marker, and finds them again at
+//! a marker or the blocks before it, for a limited time.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Number of blocks at which a cached prefix may end: that of a marker and those before it.
+/// Number of blocks at which a cached prefix is looked for: the block with a marker, and those before it.
 const LOOK_BACK: usize = 20;
 
 /// Minimum tokens of a cached prefix.
@@ -30,11 +30,11 @@ struct Entry {
 pub(crate) struct Split {
     pub(crate) read: usize,
     pub(crate) prompt: usize,
-    /// Tokens up to the last marker.
+    /// Tokens of the prompt up to the last marker.
     pub(crate) marked: usize,
 }
 
-/// A block of a prompt: of tools, system prompt or messages.
+/// A block of a prompt, which is a tool, the system prompt or a part of a message.
 struct Block {
     hash: u64,
     tokens: usize,
@@ -85,7 +85,7 @@ fn blocks(body: &Value) -> Vec<Block> {
     for block in items(&body["tools"]).into_iter().chain(items(&body["system"])) {
         push(&mut blocks, &mut hasher, &mut tokens, block);
     }
-    // Another effort or another kind of thinking keeps tools and system prompt, and nothing else.
+    // A change of effort or thinking invalidates the cached messages, but not tools and system prompt.
     (body["thinking"].to_string(), body["output_config"].to_string()).hash(&mut hasher);
     for message in items(&body["messages"]) {
         message["role"].to_string().hash(&mut hasher);

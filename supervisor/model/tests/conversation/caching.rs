@@ -1,4 +1,4 @@
-//! Tests of the share of a long run's prompts that the provider's cache has, with a control of the measurement.
+//! Tests of the share of a long run's prompts that the provider's cache has. A control test checks the measurement.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An agent with a scripted model and a worker that answers at once. Keeps the bytes of every request.
+//! An agent with a scripted model, and a worker that answers at once. The bytes of every request are kept.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use crate::writer::Writer;
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Stream(String),
-    /// Only the first bytes of the stream arrive.
+    /// Only this many bytes of the stream arrive.
     Cut(String, usize),
     Overloaded,
-    /// The user interrupts after the first bytes of the stream.
+    /// The user interrupts after this many bytes of the stream.
     Interrupted(String, usize),
 }
 
-/// Sends a failed request again at once, up to three times.
+/// Sends a failed request again without a delay, up to three times.
 struct AtOnce;
 
 impl Backoff for AtOnce {
@@ -90,7 +90,7 @@ impl Conversation {
         self.take(Input::Op(Op::Act(AgentAction::Prompt { text: text.to_owned(), images }))).await;
     }
 
-    /// Returns the number of prepared answers that no request has used.
+    /// Returns the number of prepared answers that are left.
     pub(crate) fn unused(&self) -> usize {
         self.answers.len()
     }

@@ -1,4 +1,4 @@
-//! Tests that history is append-only: each request of a context begins with the bytes of the previous one.
+//! Tests that history is append-only: each request of a context begins with the bytes of the previous request.
 
 use model::provider::RequestOptions;
 use model::replay::{Block, Usage, sse};
@@ -10,7 +10,7 @@ use crate::driver::{Answer, Conversation};
 
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// Returns the parts of a request without cache markers: all but the messages, then role and block by block.
+/// Returns the parts of a request without cache markers: everything except the messages, then each block with its role.
 fn parts(body: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
@@ -45,7 +45,7 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
-/// Any reaction of the model except a full context, because a full context would be replaced.
+/// Returns any reaction of the model except one that fills the context, because a full context would be replaced.
 fn answer() -> impl Strategy<Value = Answer> {
     let stop = prop::sample::select(vec![
         "tool_use",
@@ -96,8 +96,8 @@ proptest! {
     }
 }
 
-/// Checks that every call has its result in the next message, before any text, that there is no other result, and that
-/// no block is empty text.
+/// Checks that the next message has the result of every call before any text, and no other results, and that no block
+/// is empty text.
 fn assert_answered(body: &Value) {
     let messages = body["messages"].as_array().expect("messages");
     let ids = |message: Option<&Value>, kind: &str, id: &str| {

@@ -22,7 +22,7 @@ use crate::writer::Writer;
 
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// Maximum number of events after which one recording is interrupted.
+/// Maximum number of evenly spaced interruptions of a recording, besides those before each event that is no text delta.
 const EVENTS: usize = 60;
 
 const SAMPLE: usize = 25;
@@ -40,7 +40,7 @@ async fn events(kind: ProviderKind, body: Bytes) -> Vec<StreamEvent> {
     items.into_iter().map_while(Result::ok).collect()
 }
 
-/// A conversation, its last request, and the shown text of the interrupted reply.
+/// A conversation, its last request, and the text that the user has seen of the current reply.
 struct Play {
     agent: Agent,
     last: Option<(RequestId, ModelRequest)>,
@@ -71,7 +71,7 @@ impl Play {
     }
 }
 
-/// Returns the request after an interruption, and the text that was shown before.
+/// Interrupts a reply after these events. Returns the next request, and the text of the reply that the user had seen.
 fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     let mut play = Play::new();
     play.user("begin");
@@ -85,7 +85,7 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     (play.request().1, shown)
 }
 
-/// Returns the texts of a reply, by block. A complete block has its final text, which can differ from the deltas.
+/// Returns the texts of a reply, one for each block. The final text of a complete block can differ from its deltas.
 fn texts(events: &[StreamEvent]) -> Vec<String> {
     let mut texts = BTreeMap::<usize, String>::new();
     for event in events {
@@ -102,12 +102,12 @@ fn texts(events: &[StreamEvent]) -> Vec<String> {
     texts.into_values().filter(|text| !text.trim().is_empty()).collect()
 }
 
-/// True for a reply with a refusal. It is left out, because the model would refuse again.
+/// True for a reply with a refusal. No later request contains it, because the model would refuse again.
 fn is_refused(events: &[StreamEvent]) -> bool {
     matches!(events.last(), Some(StreamEvent::MessageCompleted { stop_reason: StopReason::Refusal(_), .. }))
 }
 
-/// Interrupts a stream after each of its events. Returns the requests that follow.
+/// Interrupts a stream after its events, one by one. Returns the request after each interruption.
 fn check(kind: ProviderKind, writer: &Writer, name: &str, events: &[StreamEvent]) -> Vec<Bytes> {
     let step = events.len().div_ceil(EVENTS).max(1);
     let is_last_of_kind = |at: usize| !matches!(events.get(at), Some(StreamEvent::TextDelta { .. }));
@@ -132,7 +132,7 @@ fn check(kind: ProviderKind, writer: &Writer, name: &str, events: &[StreamEvent]
     places.map(one).collect()
 }
 
-/// Returns the text of a reply in the order of arrival.
+/// Returns the text in the deltas of a reply.
 fn shown_of(events: &[StreamEvent]) -> String {
     let text = |event: &StreamEvent| match event {
         StreamEvent::TextDelta { text, .. } => Some(text.clone()),
@@ -158,7 +158,7 @@ const DIALECTS: [(ProviderKind, &str); 3] = [
     (ProviderKind::Responses, "responses"),
 ];
 
-/// Returns the requests after interruptions, by API and stream.
+/// Returns the requests after all interruptions, first by API, then by stream.
 async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     let mut all = [const { Vec::new() }; 3];
     for ((kind, name), bodies) in DIALECTS.into_iter().zip(&mut all) {
@@ -171,8 +171,8 @@ async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     all
 }
 
-/// Checks a sample of the requests by the vendor's types. These lack beta features, so a stream whose whole reply they
-/// reject is left out.
+/// Checks a sample of the requests against the vendor's types. The types lack beta features: streams of which they
+/// reject even the last request are left out.
 fn check_types(streams: &[Vec<Bytes>]) {
     let sample = |bodies: &Vec<Bytes>| {
         let parts = bodies.iter().step_by(SAMPLE).cloned();

@@ -1,4 +1,4 @@
-//! Checks requests after any interruption: by rules of all APIs, and by those of each.
+//! Checks the requests that follow interruptions: by rules that all APIs have, and by those of each API.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::provider::{Message, ProviderKind, UserBlock};
 use serde_json::Value;
 
-/// Checks the conversation itself: the user begins and ends it, roles alternate, and each call has its result.
+/// Checks the messages of a request: the user's are first and last, roles alternate, and each call has its result.
 pub(crate) fn check_messages(name: &str, messages: &[Arc<Message>]) {
     let is_user = |message: &Message| matches!(message, Message::User(_));
     assert!(messages.first().is_some_and(|first| is_user(first)), "{name}: the user begins");
@@ -74,7 +74,7 @@ fn check_content(name: &str, messages: &[Value]) {
     }
 }
 
-/// Checks that the results of all calls follow the calls directly, before any other message.
+/// Checks that the results of all calls in a message follow that message directly.
 fn check_chat(name: &str, messages: &[Value]) {
     let mut open = BTreeSet::new();
     for message in messages {
@@ -96,7 +96,7 @@ fn check_chat(name: &str, messages: &[Value]) {
     assert!(open.is_empty(), "{name}: calls without results: {open:?}");
 }
 
-/// Checks that each call has its output, and that reasoning precedes the items that it led to.
+/// Checks that each call has its output, and that reasoning comes before the items to which it led.
 fn check_items(name: &str, items: &[Value]) {
     let ids = |kind: &'static str| -> BTreeSet<_> {
         of_type(items, kind).map(|item| item["call_id"].to_string()).collect()

@@ -1,4 +1,4 @@
-//! Tests of long conversations through the real core and the real serialisation of requests.
+//! Tests of long conversations with the real agent core and the real serialisation of requests.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A conversation of thirty requests. It has thinking, parallel calls, failed and invalid calls, text in between, a
+//! A conversation of thirty requests. It has thinking, parallel calls, failed and invalid calls, text between calls, a
 //! pause, a cut, retries, an interruption, and a turn with more blocks than a provider searches for a cached prefix.
 
 use std::fmt::Write;
@@ -22,7 +22,7 @@ pub(crate) async fn play(version: ApiVersion, options: RequestOptions) -> Conver
     conversation
 }
 
-/// Plays the conversation in another API, and shows a picture at the end.
+/// Plays the conversation with another API. It ends with a picture.
 pub(crate) async fn play_as(kind: ProviderKind, options: RequestOptions) -> Conversation {
     let answers = answers(kind).into_iter().chain([Answer::Stream(end_of_turn(kind))]);
     let mut conversation = Conversation::written(Writer::new(kind), answers, options);
@@ -40,7 +40,7 @@ async fn talk(conversation: &mut Conversation) {
     conversation.user("Go on where you were interrupted.").await;
 }
 
-/// Returns a project's instructions, of a usual length.
+/// Returns project instructions of an average length.
 fn guide() -> String {
     let rule = |number| {
         format!("{number}. Keep module {number} small, test it, and say in its documentation what it is for.")
@@ -52,7 +52,7 @@ fn answers(kind: ProviderKind) -> Vec<Answer> {
     let mut answers = Vec::new();
     for turn in 0..28 {
         let mut blocks = blocks(turn);
-        // The vendor's own chat completions bring no reasoning; that of other servers goes back in members of theirs.
+        // The vendor's own chat completions have no reasoning, and other servers have other fields for it.
         blocks.retain(|block| kind != ProviderKind::OpenAi || !matches!(block, Block::Thinking { .. }));
         let reply = reply(kind, &blocks, "tool_use");
         match turn {
@@ -119,7 +119,7 @@ fn end_of_turn(kind: ProviderKind) -> String {
     reply(kind, &[Block::text("That is done; the tests pass.")], "end_turn")
 }
 
-/// Returns a reply that the provider paused, because a search by its own tool takes longer than one reply.
+/// Returns a reply that the provider paused. A search by the provider's own tool was not complete within one reply.
 fn paused() -> String {
     let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "totals"}});
     let found = json!({"type": "web_search_result", "url": "https://example.org/", "title": "Totals", "encrypted_content": "eA=="});
@@ -127,7 +127,7 @@ fn paused() -> String {
     stream_of(&[search, result], "pause_turn")
 }
 
-/// Returns a stream of blocks. The start event of each has the whole block.
+/// Returns a stream in which the start event of each block has the whole block.
 fn stream_of(blocks: &[Value], stop_reason: &str) -> String {
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []});
     let mut text = sse::event("message_start", &json!({ "message": message }));

@@ -1,4 +1,4 @@
-//! Tests of the server that checks requests (`strict`): it rejects exactly those that break a rule, in each API.
+//! Tests of the server that checks requests (`strict`): in each API, it rejects exactly the requests that break a rule.
 
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ fn r2_a_body_is_strict_json_in_utf_8_and_not_too_long() {
     }
 }
 
-/// The name of a rule, the index of an API, and a JSON Pointer with a value that breaks the rule there.
+/// A rule's name, the index of an API, and a JSON Pointer with a value that breaks the rule if it is set there.
 type Row<'a> = (&'a str, usize, &'a str, Value);
 
 fn are_refused(rows: Vec<Row<'_>>) {

@@ -12,10 +12,10 @@ use model::provider::{
 
 use crate::plan;
 
-/// Variable with the Python that has the packages, if it is not the usual one.
+/// Environment variable with the path of a Python that has the SDKs, unless the default Python has them.
 const VARIABLE: &str = "BAILIWICK_PYTHON";
 
-/// Exit status of the script if the package is missing.
+/// Exit status of the script if the vendor's SDK is not installed.
 const NOT_INSTALLED: i32 = 77;
 
 const fn package(kind: ProviderKind) -> &'static str {
@@ -46,7 +46,7 @@ pub(crate) fn validate(kind: ProviderKind, directory: &Path, bodies: &[Bytes]) -
     }
 }
 
-/// Options of requests, with both versions of the API.
+/// Returns options of requests, for both versions of the Messages API.
 fn options() -> [(ApiVersion, RequestOptions); 4] {
     let usual = RequestOptions::default();
     [
@@ -117,7 +117,7 @@ async fn a_request_that_is_wrong_anywhere_is_not_valid() {
     none_is_valid(ProviderKind::Anthropic, &body, &wrong);
 }
 
-/// Checks that the vendor's types reject each of these mistakes.
+/// Checks that the vendor's types reject a body with any of these mistakes.
 fn none_is_valid(kind: ProviderKind, body: &str, wrong: &[(&str, &str)]) {
     let directory = tempfile::tempdir().expect("a directory");
     let replaced = |(right, wrong): &(&str, &str)| {

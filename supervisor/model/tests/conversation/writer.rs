@@ -1,4 +1,4 @@
-//! Writes bodies of requests in each API, without a server.
+//! Serialises requests as bodies for each API, without a server.
 
 use bytes::Bytes;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};

@@ -41,7 +41,7 @@ pub(crate) async fn assert_same_however_it_comes(kind: ProviderKind, name: &str,
     }
 }
 
-/// Returns the body in every form that the format of server-sent events allows.
+/// Returns the body in every form that server-sent events may have, each with a name for the form.
 fn forms(body: &Bytes) -> Vec<(&'static str, Bytes)> {
     const BOM: &[u8] = "\u{feff}".as_bytes();
     let lf = lines_of(body);

@@ -1,4 +1,4 @@
-//! Damages a body. The state of the random generator identifies each case.
+//! Damages a body at random. The state of the random generator identifies each case, so that a run can repeat it.
 
 use super::corpus::Body;
 
@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Returns the seed with which a run repeats the cases that follow.
+    /// Returns the state, which as a seed makes a run repeat the following cases.
     pub(crate) const fn state(&self) -> u64 {
         self.0
     }
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Inserted texts. Each has broken some parser.
+/// Texts that are inserted. Each of them has made some parser fail.
 const PIECES: &[&str] = &[
     "\r",
     "\n\n",

@@ -1,8 +1,8 @@
-//! Tests with damaged replies: every decoder returns a reply or a typed error. The result is the same for any chunks,
-//! and over loopback HTTP, compressed or not.
+//! Tests with damaged replies: every decoder returns a reply or a typed error. The result is the same for chunks of any
+//! size, and over HTTP on loopback, compressed or not.
 //!
-//! A generator with a seed damages the bodies of `fixtures/streams`. The suite takes a few hundred; for a long run set
-//! `BAILIWICK_SOAK_S` to its seconds, and `BAILIWICK_SEED` to another seed (`just soak`).
+//! A random generator with a seed damages the bodies of `fixtures/streams`. The suite runs a few hundred cases; for a
+//! long run set `BAILIWICK_SOAK_S` to its seconds, and `BAILIWICK_SEED` to another seed (`just soak`).
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -24,15 +24,15 @@ use corpus::{Body, corpus};
 use damage::{Damage, Random};
 use reader::{Item, Model, in_memory};
 
-/// Maximum time to decode a reply: a hundred times the usual time for a few kilobytes.
+/// Maximum time to decode a reply. Replies of a few kilobytes usually take a hundredth of it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const FEW: usize = 400;
 
-/// Distance between two cuts of one body, in a short run: a prime, so that all kinds of positions occur.
+/// Distance in bytes between two cuts of a body in a short run: a prime, so that all kinds of positions occur.
 const STRIDE: usize = 211;
 
-/// Returns the duration of a long run; `None` for a short one.
+/// Returns the duration of a long run; `None` if the run is short.
 fn soak() -> Option<Duration> {
     std::env::var("BAILIWICK_SOAK_S").ok()?.parse().ok().map(Duration::from_secs)
 }
@@ -47,7 +47,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a vector takes everything")
 }
 
-/// Checks that a reply begins once, and ends once or with an error. Each block is closed once, and is one line of JSON.
+/// Checks that a reply begins once, ends once or with an error, and has each block closed once, as one line of JSON.
 fn assert_in_order(case: &str, items: &[Item]) {
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();
     let is_start = |item: &Item| matches!(item, Ok(StreamEvent::MessageStarted { .. }));
@@ -65,7 +65,7 @@ fn assert_in_order(case: &str, items: &[Item]) {
     }
 }
 
-/// Decodes a body as a whole and in chunks, and compares the results. Returns the items.
+/// Decodes a body as a whole and in chunks, compares the results, and returns them.
 async fn assert_harmless(case: &str, kind: ProviderKind, body: &Bytes, chunk: usize) -> Vec<Item> {
     let began = Instant::now();
     let whole = in_memory(kind, body.clone(), None).await;
@@ -86,7 +86,7 @@ async fn assert_harmless_over_http(case: &str, model: &Model, body: &Bytes, cut:
     assert_in_order(case, &model.play(as_packed(packed).cut_after(cut)).await);
 }
 
-/// Compares two results. Their errors have the same kind; over HTTP they have more text.
+/// Compares two results. Errors must have the same kind; over HTTP their text is longer.
 fn assert_same(case: &str, items: &[Item], expected: &[Item]) {
     let plain = |items: &[Item]| -> Vec<_> {
         items.iter().map(|item| item.clone().map_err(|error| (error.kind, error.retryable))).collect()

@@ -1,4 +1,4 @@
-//! Tests that a byte of a large reply costs the same time as one of a small reply.
+//! Tests that the time for each byte of a reply does not grow with the size of the reply.
 
 use std::thread;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{gzip, soak};
 
 const KIB: usize = 1 << 10;
 
-/// Maximum ratio of the times per byte. It is above 1 because allocators and caches differ.
+/// Maximum ratio of the times for a byte of a large and of a small reply. Allocators and caches make it differ from 1.
 const FLAT: u32 = 4;
 
-/// Returns the processor time of this thread, which other load does not affect.
+/// Returns the processor time of this thread, on which other programs have no influence.
 fn own_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage");
     let time = |value: TimeVal| {
@@ -42,10 +42,10 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     [events[..at].concat(), middle, events[at..].concat()].concat().into()
 }
 
-/// Number of measurements of a reply. One is not enough: a kernel may count a thread's time in ticks of milliseconds.
+/// Number of measurements of a reply, of which the shortest counts. A kernel may count a thread's time in milliseconds.
 const ROUNDS: usize = 4;
 
-/// Returns the shortest time in which a reply was decoded.
+/// Returns the shortest time in which a reply was decoded. The body is compressed if `packed`, else in chunks.
 async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..ROUNDS {

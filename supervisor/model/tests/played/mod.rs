@@ -1,4 +1,4 @@
-//! Decodes recorded bodies.
+//! Decodes recorded bodies, for tests.
 
 use std::num::NonZeroUsize;
 

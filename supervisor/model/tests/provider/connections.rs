@@ -1,4 +1,4 @@
-//! Tests of failed, silent, broken and dropped connections.
+//! Tests of connections that fail, stay silent, break off, or are dropped by the client.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -130,7 +130,7 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_head
         assert!(server.requests()[0].header(header).is_some(), "the key is sent as {header}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));
-    // If it is asked directly, the other server answers.
+    // The other server answers requests that are sent to it directly.
     assert!(ask(&provider(&other.base_url())).await.iter().all(Result::is_ok));
 }
 

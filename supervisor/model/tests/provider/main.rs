@@ -46,7 +46,7 @@ pub(crate) async fn ask(provider: &Anthropic) -> Vec<Item> {
     provider.stream(request(&[user("hello")])).collect().await
 }
 
-/// Sends a request. Returns the only item of the reply, which is an error.
+/// Sends a request to a server that returns an error. Returns this error, which must be the only item of the reply.
 pub(crate) async fn failure(base_url: &str) -> ProviderError {
     let mut items = ask(&provider(base_url)).await;
     match (items.pop(), items.len()) {

@@ -65,7 +65,7 @@ fn r8_a_turn_that_is_longer_than_the_look_back_is_marked_in_its_middle_too() {
     assert_eq!(after(10).len(), 3);
     let last_call = "/messages/1/content/10";
     assert_eq!(after(11), ["/system/0", "/messages/0/content/0", last_call, "/messages/2/content/10"]);
-    // No marker is where the turn ends with a block that cannot have one.
+    // A turn whose last block cannot have a marker gets no marker in its middle.
     let [mut calls, results] = turn(30);
     let Some(Message::Assistant(blocks)) = Arc::get_mut(&mut calls) else { panic!("a reply") };
     blocks.push(raw(r#"{"type":"of_a_later_version"}"#));

@@ -75,7 +75,7 @@ fn a_thinking_budget_is_within_the_bounds_of_the_api() {
     };
     assert_eq!(budget(10, 4096).as_deref(), Some("1024"));
     assert_eq!(budget(u32::MAX, 4096).as_deref(), Some("4095"));
-    // No budget is possible: the API would reject any.
+    // The reply is shorter than the smallest budget, so that the API would reject any budget.
     assert_eq!(budget(2000, 1024), None);
 }
 

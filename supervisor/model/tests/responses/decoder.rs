@@ -1,4 +1,4 @@
-//! Tests of the decoder with any events: replies that no provider would send, and valid ones.
+//! Tests of the decoder of the Responses API with any events: replies that no provider would send, and valid ones.
 
 use std::collections::VecDeque;
 
@@ -86,7 +86,7 @@ fn any_event() -> impl Strategy<Value = String> {
     })
 }
 
-/// A valid reply with some invalid events.
+/// Returns the events of a valid reply, with some invalid events between them.
 fn reply() -> impl Strategy<Value = Vec<String>> {
     let pieces = prop::collection::vec(".{0,4}", 0..4);
     let streamed = (item(), pieces, prop::bool::weighted(0.9));

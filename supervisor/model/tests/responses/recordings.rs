@@ -1,5 +1,5 @@
-//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings;
-//! the repository does not have them. The expected results are stored as structure and digests.
+//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings,
+//! which are not in the repository. The expected results are stored as structure and digests.
 
 #![expect(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
@@ -16,7 +16,7 @@ use crate::{Item, lines, play};
 
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// A recording whose text was shortened, though only in the deltas.
+/// A recording whose deltas were shortened, but not its final text.
 const ABRIDGED: &str = "vercel-openai-shell-container-1";
 
 fn recordings() -> Option<BTreeMap<String, Bytes>> {
