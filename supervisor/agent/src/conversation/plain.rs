@@ -1,4 +1,4 @@
-//! Converts a block of a reply into one that another model accepts.
+//! Converts a block of a model's reply into one that any other model accepts.
 
 use std::borrow::Cow;
 

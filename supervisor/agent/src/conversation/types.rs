@@ -110,7 +110,7 @@ pub enum ContentBlock {
         /// The arguments as JSON. An `Err` says why they are not a JSON object.
         input: Result<String, String>,
     },
-    /// Any other block. It is stored and sent back, but not interpreted.
+    /// Any other block. It is stored and sent back to the model, but not interpreted.
     Other {
         kind: String,
     },

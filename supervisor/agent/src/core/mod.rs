@@ -4,10 +4,10 @@
 //! clock or randomness, so that every run can be replayed.
 //!
 //! The agent passes inputs to four machines that decide: `conversation`, `rights`, `turn` and `calls`. The fields of a
-//! machine are private to its folder; machines exchange values. `turns` and `working` connect them.
+//! machine are private to its folder; machines exchange values. `turns` and `working` connect the machines.
 //!
 //! Invariants:
-//! * a context is append-only: one that is too long is replaced by a new one that begins with a summary;
+//! * a context is append-only: a context that is too long is replaced by a new one, which begins with a summary;
 //! * every `tool_use` has exactly one result in the next user message, before anything else is sent;
 //! * a tool call is logged before it is dispatched, and dispatched only from a complete reply;
 //! * actions beyond the agent's access run only after an explicit approval of the exact effect;

@@ -35,7 +35,7 @@ impl Window {
         Self { context: if context < Self::LEAST { Self::LEAST } else { context } }
     }
 
-    /// Returns the smaller one of this window and the model's context.
+    /// Returns this window, or a window of `context` tokens if that is smaller.
     #[must_use]
     pub const fn within(self, context: u64) -> Self {
         if context < self.context { Self::new(context) } else { self }

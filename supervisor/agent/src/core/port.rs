@@ -142,7 +142,7 @@ pub struct Estimate {
 #[derive(Clone, Debug)]
 pub enum Input {
     Op(Op),
-    /// Another model of the same provider answers from now on.
+    /// The agent continues with another model of the same provider.
     Model(Box<ModelChoice>),
     /// Text for the model, in the next user message.
     Context(Vec<ContextItem>),
@@ -256,7 +256,7 @@ pub enum Effect {
         /// Maximum cost of the request, for the budget.
         estimate: Estimate,
     },
-    /// Cancels a request. Its events are ignored from now on.
+    /// Cancels a request. The agent ignores all later events of the request.
     CancelStream(RequestId),
     Dispatch {
         call: CallId,
@@ -306,7 +306,7 @@ pub enum Effect {
     },
     /// Ends a call. Its outcome will be ignored.
     CancelCall(CallId),
-    /// Ends the worker with its descendants, then starts one with this access. Calls wait for the new worker.
+    /// Ends the worker with its descendants, then starts a worker with this access. Calls wait for the new worker.
     ReplaceWorker {
         rights: Rights,
     },

@@ -30,7 +30,7 @@ impl Agent {
         self
     }
 
-    /// Tells the model that the project's directory was another one before.
+    /// Tells the model that the project was moved from the directory `from`; `None` if it was not moved.
     #[must_use]
     pub fn moved(mut self, from: Option<&WirePath>) -> Self {
         if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {

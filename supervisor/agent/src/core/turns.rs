@@ -1,4 +1,4 @@
-//! The course of a turn: the order in which the machines decide, and the values that they get.
+//! The course of a turn: the order in which the machines decide, and the values that each gets from the others.
 
 use protocol::event::{CompactionCause, NoticeCode, TurnAllowanceEnd};
 

@@ -222,7 +222,7 @@ impl Calls {
         self.slots.open_as(call, Open::Committing(Box::new(committing)));
     }
 
-    /// Handles an answer of the person. An answer to no open request has no effect.
+    /// Handles the person's answer to a request. It has no effect if the request is not open.
     pub(in crate::core) fn on_answer(
         &mut self,
         id: ApprovalId,

@@ -11,9 +11,9 @@ use protocol::event::{EventKind, NoticeCode, ObservedBy};
 use crate::core::call::CallResult;
 use crate::core::outbox::Outbox;
 
-/// Maximum number of logged denials outside of calls, for each worker.
+/// Maximum number of logged denials of processes that belong to no open call, for each worker.
 const MOST: usize = 32;
-/// Maximum number of denials outside of calls in one result. The result only counts further ones.
+/// Maximum number of denials that one result quotes. Further denials are only counted there.
 const MOST_SENTENCES: usize = 3;
 
 /// The reported denials, and those that the model has not read yet.
@@ -66,7 +66,7 @@ impl OrphanDenials {
         ))
     }
 
-    /// Handles the broker's denials outside of calls.
+    /// Logs the broker's denials of processes that belong to no open call.
     pub(super) fn on_refused(&mut self, refused: &[Refusal], seen: &StandingRights, out: &mut Outbox) {
         for refusal in refused {
             let Some(denial) = denied::refused_by_rules(seen, refusal) else { continue };

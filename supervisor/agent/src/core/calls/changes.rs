@@ -18,7 +18,7 @@ pub(super) const NOT_THIS: &str =
 /// The cause in the log for the denial of a change that a person did not approve with the others.
 pub(super) const LEFT_OUT: &str = "the user left it out of the changes that they approved";
 
-/// Returns each change of a request with its call and its approved part; `None` if the whole change is approved.
+/// Returns each change with its call, and with the approved part of the change; `None` if all of it is approved.
 pub(super) fn in_parts(
     case: Case,
     parts: Vec<Option<CallPart>>,

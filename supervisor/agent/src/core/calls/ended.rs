@@ -477,7 +477,7 @@ impl Calls {
         self.finish_call(call, result, observed, bounds, out);
     }
 
-    /// Ends every call with the turn, so that each has its result before the next request.
+    /// Ends every call when the turn ends, so that each call has a result before the next request to the model.
     pub(in crate::core) fn interrupt(&mut self, reason: EndReason, bounds: Bounds<'_>, out: &mut Outbox) {
         let why = Interruption::of(reason);
         self.withdraw("the turn was ended", &why.sentence(None), bounds, out);

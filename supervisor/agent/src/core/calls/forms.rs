@@ -1,6 +1,6 @@
-//! Questions of MCP servers to a person. Each is a form that belongs to an open call.
+//! Questions of MCP servers to a person. Each question is a form that belongs to an open call.
 //!
-//! The server gets only the values that the person sees before they are sent. An answer gives no access.
+//! The MCP server gets only the values that the person sees before sending them. An answer gives the server no access.
 
 use std::collections::BTreeMap;
 

@@ -102,7 +102,7 @@ pub(super) const NOTHING_APPROVED: Interruption =
 pub(super) const NETWORK_OFF: Interruption =
     Interruption::because(": the user turned the network off; the call was ended");
 
-/// The reason for the end of a call with more of the network than the person allows now.
+/// The reason for the end of a call whose network access exceeds that which the person allows now.
 pub(super) const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user restricted the network; the call was ended");
 

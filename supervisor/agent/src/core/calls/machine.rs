@@ -72,7 +72,7 @@ pub(in crate::core) enum After {
     Abort,
     /// The person approved a call. The scope says which later calls are covered too; `None` for none.
     Approved(Box<Case>, Option<Scope>),
-    /// With the answer about this call, the person allowed this access for the rest of the turn.
+    /// The person answered a request about this call, and allowed this access for the rest of the turn.
     AllowTurn(CallId, TurnAccess),
     /// The access changes, and calls continue.
     Change(RightsChange),
@@ -97,7 +97,7 @@ enum Begin {
     Delegated(SpawnAgent, ChildRights),
     /// A sub-agent whose access needs an approval.
     Asked(SpawnAgent, ChildRights, Ask),
-    /// A new plan, or a report on a step of one.
+    /// A new plan, or a report on a step of a plan.
     Planned(PlanCall),
     /// A new list of tasks.
     Listed(TaskList),

@@ -1,7 +1,7 @@
 //! Calls about plans: a planner's plan is written to its file, a person or the run's flags decide on it, and another
 //! agent executes it. The executor reports its steps, whose acceptance commands are separate calls.
 //!
-//! Only the plan's bytes go from the planner to the executor, and only their approval gives the executor its access.
+//! Only the plan's bytes go from the planner to the executor, and only the approval of these bytes gives it access.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Calls {
         }
     }
 
-    /// Writes a plan to its file. Rejects an invalid one at once.
+    /// Writes a plan to its file. Rejects an invalid plan at once.
     pub(super) fn write_plan(
         &mut self,
         call: CallId,
@@ -267,7 +267,7 @@ impl Calls {
         }
     }
 
-    /// Executes a plan within this run's flags, and denies any other. Returns true if it is executed.
+    /// Executes a plan if its access is within this run's flags, else denies it. Returns true if the plan is executed.
     fn execute_within_flags(
         &mut self,
         call: CallId,

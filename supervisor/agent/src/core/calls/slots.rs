@@ -92,7 +92,7 @@ pub(super) enum Open {
     Preparing(ToolCall),
     /// A one-shot worker carries out the change.
     Committing(Box<Committing>),
-    /// Another component serves the call, after an approval if one was needed.
+    /// A component other than a worker carries out the call, after an approval if one was needed.
     Served(ServedCall),
     /// A sub-agent carries out the call.
     Delegated,
@@ -294,7 +294,7 @@ impl Slots {
         self.slots.iter().any(|slot| slot.call == call && slot.first_run.is_some())
     }
 
-    /// Removes and returns the first run of a call that is not run again; `None` if it had none.
+    /// Removes and returns the first run of a call that is not run again; `None` if the call has not run.
     pub(super) fn take_first_run(&mut self, call: CallId) -> Option<FirstRun> {
         let slot = self.slots.iter_mut().find(|slot| slot.call == call)?;
         slot.first_run.take().map(|first| *first)

@@ -124,7 +124,7 @@ impl Conversation {
         wins
     }
 
-    /// Decides about the next step: its prompt has to leave tokens for a reply and for the results after it.
+    /// Decides on the next step. Its prompt must leave tokens for a reply, and for the results after the reply.
     pub(in crate::core) fn next(&mut self, out: &mut Outbox) -> Next {
         let next = self.history.tokens().saturating_add(self.unsaid.tokens());
         let wanted = std::mem::take(&mut self.compaction.wanted);
@@ -173,7 +173,7 @@ impl Conversation {
         out.notice(NoticeCode::NothingToCompact, message);
     }
 
-    /// Makes the next request one for a summary. `then` is the continuation after it.
+    /// Makes the next request a request for a summary. `then` is the step that follows the summary.
     pub(in crate::core) fn compact(&mut self, cause: CompactionCause, then: Then, out: &mut Outbox) {
         // The provider has rejected the conversation as too long, so that it does not get all of it again.
         let is_too_long = cause == CompactionCause::Overflow;

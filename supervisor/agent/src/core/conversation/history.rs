@@ -1,4 +1,4 @@
-//! The conversation as the model receives it, and its length. Append-only; successive messages of one role are joined.
+//! The conversation as the model receives it, and its length. Messages are only appended; those of one role are joined.
 
 use std::sync::Arc;
 
@@ -277,7 +277,7 @@ fn of_block(block: &UserBlock) -> u64 {
     in_block(content)
 }
 
-/// Returns the estimated tokens of a block, given those of its content.
+/// Returns the estimated tokens of a whole block, for `content` tokens of content.
 pub(super) const fn in_block(content: u64) -> u64 {
     content.saturating_add(BLOCK)
 }

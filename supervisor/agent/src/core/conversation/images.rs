@@ -45,7 +45,7 @@ impl Images {
         Self { blind: !by_model, ..Self::default() }
     }
 
-    /// Counts a picture. An `Err` says which limit the picture exceeds; then it does not count.
+    /// Counts a picture. If the picture exceeds a limit, it does not count, and an `Err` names the limit.
     pub(super) fn admit(&mut self, image: &Image) -> Result<(), Full> {
         let (width, height) = image.size();
         let sum = Self {

@@ -151,7 +151,7 @@ impl Conversation {
         self.unsaid.add(ContextItem { source: RIGHTS.to_owned(), text });
     }
 
-    /// Adds the requirement for the answer, if there is one, to the next message.
+    /// Adds the requirement that the answer fits the schema, if there is a schema, to the next message.
     pub(in crate::core) fn demand_answer(&mut self) {
         if let Some(text) = self.opening.demand().map(str::to_owned) {
             self.unsaid.add(ContextItem { source: OURS.to_owned(), text });

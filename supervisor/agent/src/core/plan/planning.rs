@@ -37,7 +37,7 @@ pub struct Planning {
     pub servers: Arc<[OfferedServer]>,
 }
 
-/// The one who approves a plan.
+/// Source of the approvals of plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approver {
     /// The person at the front end. Without a front end, nobody approves a plan.

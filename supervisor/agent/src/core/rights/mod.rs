@@ -1,7 +1,7 @@
 //! The access of an agent: its current rights, the user's changes, and approvals for the session.
 //!
-//! Access never changes in place: the worker is replaced. [`RightsState`] decides when; it does not depend on calls.
-//! Results are held back until the next worker is ready, so that the model reads them together with its new access.
+//! A worker's access never changes: another worker replaces it. [`RightsState`] decides when, independently of calls.
+//! Results are held back until the next worker is ready, so that the model reads them together with the new access.
 
 mod machine;
 mod turn_access;

@@ -36,7 +36,7 @@ pub(super) struct RunAccount {
     pub(super) overflowed: bool,
 }
 
-/// Numbers of unusual replies in a row, by kind.
+/// Counts of unusual replies in a row, one for each kind of reply.
 #[derive(Debug, Default)]
 pub(super) struct Odd {
     /// Number of replies that reached the token limit.

@@ -124,7 +124,7 @@ impl Turn {
         self.last_timer
     }
 
-    /// Begins a run. Returns true if it asks the model at once, and false if it waits for the agent's surroundings.
+    /// Begins a run. Returns true if a request can be sent now, false if the run waits for the agent's surroundings.
     pub(in crate::core) fn begin(&mut self) -> bool {
         self.run = RunAccount::default();
         self.waits = self.starting;
@@ -141,13 +141,13 @@ impl Turn {
         std::mem::replace(&mut self.waits, false)
     }
 
-    /// Begins a run for a summary alone.
+    /// Begins a run that only replaces the context by a summary.
     pub(in crate::core) fn begin_summary(&mut self) {
         self.run = RunAccount::default();
     }
 
-    /// Makes the next run begin with the execution of a plan from before the session. Returns the user's message with
-    /// which that run begins; `None` if it cannot begin.
+    /// Makes the next run begin with the execution of a plan from before the session. Returns the user's message of
+    /// that run; `None` if the plan cannot be executed now.
     pub(in crate::core) fn plan_ahead(
         &mut self,
         markdown: String,
@@ -243,8 +243,8 @@ impl Turn {
         matches!(self.state, TurnState::Streaming { request, .. } if request == id)
     }
 
-    /// Handles a part of a reply, and shows its text unless it is a summary. Returns the reply once complete, else
-    /// `None`.
+    /// Handles an event of a reply, and shows its text unless the reply is a summary. Returns the reply once it is
+    /// complete, else `None`.
     pub(in crate::core) fn on_stream(
         &mut self,
         id: RequestId,
@@ -330,7 +330,7 @@ impl Turn {
         self.run.past.end()
     }
 
-    /// Records an execution's end. `unexecuted` is the reason why the plan is incomplete; `None` if it is complete.
+    /// Records the end of a plan's execution. `unexecuted` says why the plan is incomplete; `None` if it is complete.
     pub(in crate::core) fn note_plan(&mut self, unexecuted: Option<String>) {
         self.run.unexecuted = unexecuted;
     }

@@ -209,7 +209,7 @@ impl Turn {
         self.settings.answer.as_ref().is_some_and(|answer| answer.check(reply).is_ok())
     }
 
-    /// Stores the last reply of a turn if it is a valid answer. Otherwise returns its faults.
+    /// Stores the last reply of a turn as the answer if it fits the schema. Otherwise returns the faults of the reply.
     fn faults(&mut self) -> Option<String> {
         let answer = self.settings.answer.as_ref().filter(|_| !self.run.is_own_command)?;
         match answer.check(&self.run.text) {

@@ -109,7 +109,7 @@ impl<'a> ReplyPage<'a> {
         Self { text, lines }
     }
 
-    /// Returns the only code block of a text, if the text ends with it and it may contain a call; else `None`.
+    /// Returns the only code block of a text, if it ends the text and may contain a call; else `None`.
     pub(super) fn last_block(&self) -> Option<CodeBlock<'a>> {
         let opens: Vec<_> = self.lines.iter().filter(|line| line.kind == ReplyLineKind::Opens).collect();
         let [open] = opens[..] else { return None };
