@@ -69,7 +69,7 @@ fn check_network(way: &Way) -> String {
     }
 }
 
-/// Returns the error for a refused connection. To a port of this machine, none is retried: no network has failed.
+/// Returns the error for a refused connection. It is not retryable if a port of this machine refused.
 fn refused(way: &Way) -> ProviderError {
     let (host, base) = (host(&way.base), &way.base);
     match &way.proxy {

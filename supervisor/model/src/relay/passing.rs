@@ -59,7 +59,7 @@ impl RelayPassing {
         self.end("broken");
     }
 
-    /// Charges and logs the reply. If the provider has counted a whole reply, this applies even if the client hung up.
+    /// Charges and logs the reply. If the provider counted a whole reply, its count applies even if the client hung up.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();

@@ -1,4 +1,4 @@
-//! Decides if a model's reasoning is sent back in later requests.
+//! Decides if later requests contain the reasoning of a model.
 //!
 //! | server | rule, with its error text |
 //! | --- | --- |
@@ -22,7 +22,7 @@ pub(super) enum ReasoningBack {
     Everywhere,
 }
 
-/// Rules that were learned from errors, by the name of the model.
+/// Rules that were learned from errors, for each model by its name.
 #[derive(Clone, Default)]
 pub(super) struct Lessons(Arc<Mutex<HashMap<String, ReasoningBack>>>);
 

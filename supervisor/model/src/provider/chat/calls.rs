@@ -1,6 +1,6 @@
 //! The tool calls of a reply that is being received.
 //!
-//! A delta belongs to the call with its `index`. Some servers leave the index out, or use one for all calls; then the
+//! A delta belongs to the call with its `index`. Some servers send no index, or the same index for all calls; then the
 //! id distinguishes calls, or a name begins a new call. Ids may be missing, or null after the first delta.
 
 use std::borrow::Cow;

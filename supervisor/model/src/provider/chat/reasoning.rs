@@ -78,7 +78,7 @@ impl Item {
             && same("id")
     }
 
-    /// Merges another item into this one: joins the texts, and replaces the other fields.
+    /// Merges `piece` into this item: joins the texts, and replaces the other fields.
     fn add(&mut self, piece: &ReplyMembers) {
         self.raw = None;
         for (name, text) in PIECES.iter().zip(&mut self.texts) {

@@ -81,7 +81,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
-    /// Data that the server needs back with the call, such as Google's signatures.
+    /// Data that later requests must repeat with the call, such as Google's signatures.
     #[serde(borrow)]
     pub(super) extra_content: Option<&'a RawValue>,
 }

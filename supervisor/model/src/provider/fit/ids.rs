@@ -1,4 +1,4 @@
-//! Converts ids of tool calls from one server's form to another's, one to one.
+//! Converts ids of tool calls into the form that another server accepts. Different ids stay different.
 
 use std::collections::{HashMap, HashSet};
 

@@ -21,7 +21,7 @@ pub(super) enum RelayRule {
     Text,
     /// One of these strings.
     Word(&'static [&'static str]),
-    /// Only this value.
+    /// A boolean with this value.
     Is(bool),
     Bool,
     Null,
