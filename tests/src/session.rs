@@ -146,7 +146,7 @@ fn standing(world: &World, temp: &Path, beginning: &Beginning) -> StandingRights
     let policy = Policy { net: beginning.net.clone(), reach, ..policy(world, temp, beginning.mode) };
     let modes = Some(policy.modes());
     let standing = StandingRights::new(policy.standing(), policy.project, Some(policy.temp), policy.mode);
-    StandingRights { modes, ..standing }
+    standing.with_modes(modes)
 }
 
 fn surroundings() -> PromptEnvironment {
@@ -222,10 +222,10 @@ impl Common<'_> {
         let standing = standing(world, temp.path(), beginning);
         let environments = Environments::new(marked_environment(world));
         let confinement = Confinement {
-            temp: standing.temp.clone(),
-            environment: environments.beside(&temp.path().into(), &standing.rights.net),
+            temp: standing.temp().cloned(),
+            environment: environments.beside(&temp.path().into(), &standing.rights().net),
             tier: beginning.tier,
-            ..Confinement::new(standing.rights.clone(), standing.project.clone())
+            ..Confinement::new(standing.rights().clone(), standing.project().clone())
         };
         let provider = Arc::new(ReplayProvider::new(replies));
         let mut modes = ModePlaces::new((!beginning.files.is_empty()).then(|| watch(world)), environments);

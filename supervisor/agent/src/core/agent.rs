@@ -56,10 +56,10 @@ impl Agent {
             sees_images: config.sees_images,
             surroundings: config.surroundings,
             demand: config.answer.as_ref().map(|answer| answer.demand().to_owned()),
-            project: config.standing.project.clone(),
+            project: config.standing.project().clone(),
         });
         let rank = if config.id.is_top_level() { Rank::Top } else { Rank::Sub };
-        let standing = StandingRights { confirm_shell: config.approvals.confirm_shell, ..config.standing };
+        let standing = config.standing.with_confirm_shell(config.approvals.confirm_shell);
         let rights = RightsState::new(standing, Position { activity: config.activity, rank });
         let charter = Charter {
             conversation: config.conversation,
@@ -262,7 +262,7 @@ impl Agent {
     }
 
     pub const fn rights(&self) -> &Rights {
-        &self.rights.standing().rights
+        self.rights.standing().rights()
     }
 
     /// True while a turn runs or waits for the start of its agent.

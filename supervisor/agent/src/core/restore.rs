@@ -34,7 +34,7 @@ impl Agent {
     #[must_use]
     pub fn moved(mut self, from: Option<&WirePath>) -> Self {
         if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {
-            let project = &self.rights.standing().project;
+            let project = self.rights.standing().project();
             self.conversation.note(format!(
                 "The project was moved from {from} to {project}: paths of the old directory in this conversation do not exist any more."
             ));

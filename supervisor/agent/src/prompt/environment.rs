@@ -22,11 +22,11 @@ pub struct PromptEnvironment {
 pub fn environment_context(surroundings: &PromptEnvironment, standing: &StandingRights) -> String {
     let PromptEnvironment { platform, date, activity, .. } = surroundings;
     let activity = activity.as_str();
-    let project = &standing.project;
+    let project = standing.project();
     let mut text = String::from("<environment>\n");
     // Writing to a `String` cannot fail.
     let _ = writeln!(text, "project: {project} (relative paths begin here)");
-    if let Some(temp) = &standing.temp {
+    if let Some(temp) = &standing.temp() {
         let _ = writeln!(text, "TMPDIR: {temp}");
     }
     let _ = writeln!(text, "platform: {platform}\ndate: {date}\nactivity: {activity}");
@@ -54,13 +54,13 @@ pub fn rewound_context(standing: &StandingRights) -> String {
 }
 
 fn mode(text: &mut String, standing: &StandingRights) {
-    let means = if permits(Position::FIRST, standing.mode).asks() {
+    let means = if permits(Position::FIRST, standing.mode()).asks() {
         "write_file and edit_file beyond your rights are shown to the user, who decides; a command asks where it says \
              access \"write\" or network true, and is otherwise held to your rights"
     } else {
         "a call beyond your rights is denied; nobody is asked"
     };
-    let _ = writeln!(text, "approval mode: {} ({means})", standing.mode);
+    let _ = writeln!(text, "approval mode: {} ({means})", standing.mode());
 }
 
 pub fn rights_context(standing: &StandingRights) -> String {
@@ -83,7 +83,7 @@ pub fn narrowed_context(standing: &StandingRights) -> String {
 }
 
 fn rights(text: &mut String, standing: &StandingRights) {
-    let net = match &standing.rights.net {
+    let net = match &standing.rights().net {
         Network::Off => {
             "off: nothing outside the sandbox can be reached, and packages cannot be downloaded".to_owned()
         }

@@ -63,8 +63,8 @@ impl Proposal {
 
     /// Returns the proposal of a command, directly from the model's call. Fails if the working directory contains `..`.
     pub fn of_command(standing: &StandingRights, call: &ShellExec) -> Result<Self, ProposalError> {
-        let limit = standing.rights.limits.timeout_ms;
-        let project = standing.project.as_path();
+        let limit = standing.rights().limits.timeout_ms;
+        let project = standing.project().as_path();
         let cwd = call.cwd.as_ref().map_or_else(|| project.to_owned(), |cwd| project.join(cwd.as_path()));
         let cwd = plain(&cwd).ok_or_else(|| ProposalError::Unplain((&cwd).into()))?;
         let effect = Effect::Exec(Exec {

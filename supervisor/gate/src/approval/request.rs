@@ -236,11 +236,11 @@ impl Question<'_> {
 /// has paths outside the project or protected paths.
 pub fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
     let covered = |path: &WirePath| {
-        path.is_within(&standing.project)
-            && !standing.rights.protected.iter().any(|place| path.is_within(place))
+        path.is_within(standing.project())
+            && !standing.rights().protected.iter().any(|place| path.is_within(place))
     };
     let covers = !grant.write.is_empty() && grant.write.iter().all(covered);
-    covers.then(|| standing.project.clone())
+    covers.then(|| standing.project().clone())
 }
 
 fn words(exec: &Exec) -> Result<Vec<String>, CannotAsk> {

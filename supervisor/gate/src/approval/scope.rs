@@ -196,7 +196,7 @@ fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
 
 fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<Covered, String> {
     let pattern = PathPattern::parse(&text).map_err(|error| error.to_string())?;
-    let covered = Covered::Pattern { text, pattern, project: standing.project.clone() };
+    let covered = Covered::Pattern { text, pattern, project: standing.project().clone() };
     if covered.matches(effect) {
         Ok(covered)
     } else {

@@ -104,5 +104,5 @@ pub(super) fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRi
     let offline = ask.grant.net.is_off() && !exec.network.as_ref().is_some_and(Network::reaches_out);
     // Without additional rights it does not matter who wrote the files that the command runs.
     let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);
-    offline && exec.environment.is_empty() && exec.cwd.is_within(&standing.project) && found
+    offline && exec.environment.is_empty() && exec.cwd.is_within(standing.project()) && found
 }

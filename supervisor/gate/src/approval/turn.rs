@@ -16,10 +16,10 @@ use crate::tools::Invocation;
 pub fn turn_access(standing: &StandingRights, turn: &StandingRights) -> TurnAccess {
     let is_new = |root: &&WirePath| !standing.allows_write(root);
     TurnAccess {
-        write: turn.rights.write.iter().filter(is_new).cloned().collect(),
+        write: turn.rights().write.iter().filter(is_new).cloned().collect(),
         rights: turn.summary().into(),
-        network_after: standing.rights.net.clone(),
-        confirms_commands: turn.confirm_shell,
+        network_after: standing.rights().net.clone(),
+        confirms_commands: turn.confirms_commands(),
     }
 }
 
@@ -52,7 +52,7 @@ fn includes(standing: &StandingRights, grant: &Grant) -> bool {
     let Grant { write, net, reach: _, sockets } = grant;
     write.iter().all(|path| standing.writes_unasked(path))
         && net.is_off()
-        && sockets.iter().all(|socket| standing.rights.sockets.contains(socket))
+        && sockets.iter().all(|socket| standing.rights().sockets.contains(socket))
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
         let rights = Rights { write: vec!["/tmp/bw-1".into()], net: Network::On, ..Rights::default() };
         let modes = Some(Modes { auto: vec![project.into()], always: Vec::new() });
         let standing = StandingRights::new(rights, project.into(), Some("/tmp/bw-1".into()), mode);
-        StandingRights { modes, ..standing }
+        standing.with_modes(modes)
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
                 let before = standing(project, ApprovalMode::Ask);
                 let rights = change::for_turn(&before, Position::FIRST).unwrap();
                 assert!(rights.net.is_off(), "{tier}, {project}");
-                let turn = StandingRights { rights, ..before.clone() };
+                let turn = before.clone().with_rights(rights);
                 let access = turn_access(&before.seen_in(tier), &turn.seen_in(tier));
                 assert_eq!(access.write, [WirePath::from(project)], "{tier}");
                 assert_eq!(access.network_after, Network::On);
@@ -100,14 +100,15 @@ mod tests {
         ] {
             assert!(!offers(mode, position), "{mode}, {position:?}");
         }
-        let fixed = StandingRights { modes: None, ..standing("/p", ApprovalMode::Ask) };
+        let fixed = standing("/p", ApprovalMode::Ask).with_modes(None);
         assert!(change::for_turn(&fixed, Position::FIRST).is_none());
     }
 
     #[test]
     fn what_the_host_runs_later_is_not_in_the_turn() {
         let before = standing("/p", ApprovalMode::Ask);
-        let turn = StandingRights { rights: change::for_turn(&before, Position::FIRST).unwrap(), ..before };
+        let rights = change::for_turn(&before, Position::FIRST).unwrap();
+        let turn = before.with_rights(rights);
         for (path, writes) in [
             ("/p/src/a", true),
             ("/p", true),

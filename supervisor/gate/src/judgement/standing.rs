@@ -15,29 +15,29 @@ const GIT_CONFIG: &str = ".git/config";
 /// Access that an agent has without any approval, and the directories that this access refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingRights {
-    pub rights: Rights,
-    pub project: WirePath,
-    pub temp: Option<WirePath>,
+    pub(super) rights: Rights,
+    pub(super) project: WirePath,
+    pub(super) temp: Option<WirePath>,
     /// Private directory for caches; `None` if it does not outlive the session.
-    pub caches: Option<WirePath>,
+    pub(super) caches: Option<WirePath>,
     /// Parent of the cache directories, one for each level of access. A worker writes only the directory of its own
     /// level, and no approval makes another directory writable.
-    pub levels: Option<WirePath>,
+    pub(super) levels: Option<WirePath>,
     /// Home of the user. No hint suggests to make it writable.
-    pub home: Option<WirePath>,
-    pub mode: ApprovalMode,
-    pub tier: Tier,
+    pub(super) home: Option<WirePath>,
+    pub(super) mode: ApprovalMode,
+    pub(super) tier: Tier,
     /// Read-only paths in a writable `/tmp` of the sandbox: the project and its caches, if these are below `/tmp`.
-    pub read_only: Vec<WirePath>,
+    pub(super) read_only: Vec<WirePath>,
     /// True if mode `ask` asks for every command that does not declare to read only.
-    pub confirm_shell: bool,
+    pub(super) confirm_shell: bool,
     /// Local addresses that the session allowed at its start. They are kept here while the network is off.
-    pub reach: Reach,
+    pub(super) reach: Reach,
     /// Writable directories of each mode; `None` if the mode cannot change.
-    pub modes: Option<Modes>,
-    pub machine: Arc<Machine>,
+    pub(super) modes: Option<Modes>,
+    pub(super) machine: Arc<Machine>,
     /// True if no flag can extend the access, as for sub-agents and planners.
-    pub is_fixed: bool,
+    pub(super) is_fixed: bool,
 }
 
 impl StandingRights {
@@ -58,6 +58,116 @@ impl StandingRights {
             modes: None,
             machine: Arc::default(),
             is_fixed: false,
+        }
+    }
+
+    #[must_use]
+    pub fn with_rights(self, rights: Rights) -> Self {
+        Self { rights, ..self }
+    }
+
+    #[must_use]
+    pub fn with_mode(self, mode: ApprovalMode) -> Self {
+        Self { mode, ..self }
+    }
+
+    #[must_use]
+    pub fn with_modes(self, modes: Option<Modes>) -> Self {
+        Self { modes, ..self }
+    }
+
+    #[must_use]
+    pub fn with_reach(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
+
+    #[must_use]
+    pub fn with_caches(self, caches: Option<WirePath>) -> Self {
+        Self { caches, ..self }
+    }
+
+    #[must_use]
+    pub fn with_confirm_shell(self, confirm_shell: bool) -> Self {
+        Self { confirm_shell, ..self }
+    }
+
+    #[must_use]
+    pub fn in_directories(self, project: WirePath, temp: Option<WirePath>) -> Self {
+        Self { project, temp, ..self }
+    }
+
+    /// Adds what hints depend on: the machine, the user's home, and the parent of all cache directories.
+    #[must_use]
+    pub fn on_machine(self, machine: Machine, home: Option<WirePath>, levels: Option<WirePath>) -> Self {
+        Self { machine: machine.into(), home, levels, ..self }
+    }
+
+    /// Returns access that no flag extends, in a mode that cannot change.
+    #[must_use]
+    pub fn fixed(self) -> Self {
+        Self { is_fixed: true, modes: None, ..self }
+    }
+
+    /// Returns the access of a sub-agent in the same project. Nobody is asked for it, so that calls beyond `rights` are
+    /// denied.
+    #[must_use]
+    pub fn of_sub_agent(&self, rights: Rights, temp: WirePath) -> Self {
+        let child = Self::new(rights, self.project.clone(), Some(temp), ApprovalMode::Deny).fixed();
+        Self { caches: self.caches.clone(), machine: Arc::clone(&self.machine), ..child }
+    }
+
+    pub const fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    pub const fn project(&self) -> &WirePath {
+        &self.project
+    }
+
+    pub const fn temp(&self) -> Option<&WirePath> {
+        self.temp.as_ref()
+    }
+
+    pub const fn caches(&self) -> Option<&WirePath> {
+        self.caches.as_ref()
+    }
+
+    pub const fn mode(&self) -> ApprovalMode {
+        self.mode
+    }
+
+    pub const fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    pub fn read_only(&self) -> &[WirePath] {
+        &self.read_only
+    }
+
+    pub const fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    pub const fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
+    pub(crate) const fn confirms_commands(&self) -> bool {
+        self.confirm_shell
+    }
+
+    pub fn set_rights(&mut self, rights: Rights) {
+        self.rights = rights;
+    }
+
+    pub const fn set_mode(&mut self, mode: ApprovalMode) {
+        self.mode = mode;
+    }
+
+    /// Removes a directory from those that are writable in every mode.
+    pub fn forget_root(&mut self, path: &WirePath) {
+        if let Some(modes) = &mut self.modes {
+            modes.always.retain(|root| root != path);
         }
     }
 

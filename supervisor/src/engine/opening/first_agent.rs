@@ -172,7 +172,7 @@ pub(super) fn agent_config(
 fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let may_ask = permits(agent, options.mode).asks() && options.approvals.answerer;
-    standing.rights.net.reaches_out() || may_ask || options.turns == Turns::Many
+    standing.rights().net.reaches_out() || may_ask || options.turns == Turns::Many
 }
 
 /// Retry policy with random delays, so that sessions that failed together do not retry together.
@@ -202,9 +202,9 @@ fn session_started(options: &SessionOptions, standing: &StandingRights, provider
     let address = options.base_url.as_deref().unwrap_or_else(|| options.provider.base_url());
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        project: standing.project.clone(),
+        project: standing.project().clone(),
         activity: options.activity,
-        mode: standing.mode,
+        mode: standing.mode(),
         model: options.model.name.clone(),
         provider: provider.to_owned(),
         base_url: Some(address.trim_end_matches('/').to_owned()),

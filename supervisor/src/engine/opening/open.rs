@@ -118,7 +118,7 @@ fn assemble(
     let FirstAgent { config, surroundings, servers, host } = first;
     let Logged { log, earlier, site, channels } = logged;
     let Site { conversation, boundary, observer, observer_temp, plan } = site;
-    let (worker, modes) = first_worker(&setup, &boundary, standing.rights)?;
+    let (worker, modes) = first_worker(&setup, &boundary, standing.rights().clone())?;
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, &options, plan.as_ref());
     let (live, live_socket) = live(&setup.directories, &conversation);
     let prompts = tell_prompts(host.as_deref(), &channels.ui, &conversation);
@@ -238,8 +238,8 @@ fn places(
     surroundings: &PromptEnvironment,
 ) -> Places {
     Places {
-        project: standing.project.clone(),
-        temp: standing.temp.clone(),
+        project: standing.project().clone(),
+        temp: standing.temp().cloned(),
         home: std::env::home_dir().map(Into::into),
         conversation,
         date: surroundings.date.clone(),

@@ -76,17 +76,11 @@ impl PlanOptions {
 /// Returns a planner's access: to read all that the session may read, and to write only the private temp directory.
 pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
     let rights = Rights {
-        write: ceiling.temp.iter().cloned().collect(),
+        write: ceiling.temp().into_iter().cloned().collect(),
         net: Network::Off,
         reach: Reach::default(),
         sockets: Vec::new(),
-        ..ceiling.rights.clone()
+        ..ceiling.rights().clone()
     };
-    StandingRights {
-        rights: rights.normalised(),
-        mode: ApprovalMode::Deny,
-        modes: None,
-        is_fixed: true,
-        ..ceiling.clone()
-    }
+    ceiling.clone().with_rights(rights.normalised()).with_mode(ApprovalMode::Deny).fixed()
 }

@@ -64,7 +64,7 @@ impl PreparedSession {
     /// Opens the patch file, so that an error is reported before the work begins; `None` if no patch is wanted.
     pub(super) fn patch(&self) -> Result<Option<PatchFile>, PatchFileError> {
         let file = self.options.patch.as_deref().map(PatchFile::open).transpose()?;
-        Ok(file.map(|file| file.of_project(self.setup.standing().project.as_path())))
+        Ok(file.map(|file| file.of_project(self.setup.standing().project().as_path())))
     }
 }
 

@@ -38,7 +38,7 @@ impl Resumed {
     /// Opens the log of a session that continues, and logs the ends of open calls and turns.
     pub(super) fn new(prepared: &PreparedSession) -> Result<Self, OpenError> {
         let PreparedSession { options, setup, standing, .. } = prepared;
-        let mut past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
+        let mut past = Past::of(options.resume.as_ref(), standing.project(), &setup.directories.state)?;
         let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
         let leftovers = past.as_ref().and_then(Past::leftovers);
         let observer_temp = setup.another_temp()?;

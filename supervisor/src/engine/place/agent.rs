@@ -1,7 +1,7 @@
 //! Private temp directory and confinement of a sub-agent.
 
 use boundary::monitor::PrivateTemp;
-use gate::{ApprovalMode, StandingRights};
+use gate::StandingRights;
 use ipc::confinement::Confinement;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -23,11 +23,7 @@ impl ProjectSandbox {
         rights.write.push(path.clone());
         let rights = rights.normalised();
         let confinement = self.confinement_of_sub_agent(rights.clone(), path.clone());
-        let first = self.standing();
-        // The user is not asked about a sub-agent's calls: those beyond its access are denied.
-        let standing = StandingRights::new(rights, first.project, Some(path), ApprovalMode::Deny);
-        let standing =
-            StandingRights { caches: first.caches, machine: first.machine, is_fixed: true, ..standing };
+        let standing = self.standing().of_sub_agent(rights, path);
         Ok(AgentPlace { temp, confinement, standing })
     }
 }

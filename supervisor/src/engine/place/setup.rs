@@ -124,19 +124,13 @@ impl ProjectSandbox {
     /// Returns the permanent access of the first agent.
     pub fn standing(&self) -> StandingRights {
         let Policy { project, temp, mode, .. } = &self.policy;
-        let standing =
-            StandingRights::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
-        let modes = self.may_change.then(|| self.policy.modes());
-        let machine = User::of(self.identity).machine(&self.policy.hidden).into();
-        StandingRights {
-            caches: self.caches.as_ref().and_then(CachesRoot::lasting).map(WirePath::from),
-            levels: self.caches.as_ref().map(CachesRoot::path).map(WirePath::from),
-            home: users_home().map(Into::into),
-            reach: self.policy.reach,
-            modes,
-            machine,
-            ..standing
-        }
+        let machine = User::of(self.identity).machine(&self.policy.hidden);
+        let levels = self.caches.as_ref().map(CachesRoot::path).map(WirePath::from);
+        StandingRights::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode)
+            .with_caches(self.caches.as_ref().and_then(CachesRoot::lasting).map(WirePath::from))
+            .with_reach(self.policy.reach)
+            .with_modes(self.may_change.then(|| self.policy.modes()))
+            .on_machine(machine, users_home().map(Into::into), levels)
     }
 
     /// Returns the watched files if the first worker may write one of them; `None` if it may write none.

@@ -25,7 +25,7 @@ use crate::settings::config::Sources;
 pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit, Refusal> {
     let began = Instant::now();
     let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
-    let project = session.standing().project.clone();
+    let project = session.standing().project().clone();
     let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);
     // If the reader is gone, as with `| head`, the run still continues.
     let _ = printer.line(&title(stage));

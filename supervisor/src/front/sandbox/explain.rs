@@ -32,7 +32,7 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     if status == 0 && errors.is_empty() && refused.is_empty() {
         return;
     }
-    let standing = StandingRights { rights, ..setup.standing() }.seen_in(tier);
+    let standing = setup.standing().with_rights(rights).seen_in(tier);
     let call = ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None };
     let head = String::from_utf8_lossy(errors).into_owned();
     let result = CommandResult {
@@ -97,7 +97,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
 /// Finds the files that the command's error messages name. The person gave the command, so these may be inspected.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
-    let directory = start(command, standing.project.as_path());
+    let directory = start(command, standing.project().as_path());
     let mut names = named_in([errors, ""]);
     names.retain(|name| directory.is_some() || name.starts_with('/'));
     let directory = directory.unwrap_or_default();
@@ -107,9 +107,9 @@ fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, erro
 
 /// Returns the flags of `bailiwick sandbox` that would allow a denied operation; `None` if no flag does.
 fn grant(denial: &Denial, standing: &StandingRights) -> Option<String> {
-    let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&standing.project));
+    let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(standing.project()));
     let by_mode = in_project
-        && !permits(Position::FIRST, standing.mode).may_come_to_write()
+        && !permits(Position::FIRST, standing.mode()).may_come_to_write()
         && denial.operation == Operation::Write;
     denial.grant.clone().map(|grant| if by_mode { "--access write".to_owned() } else { grant })
 }

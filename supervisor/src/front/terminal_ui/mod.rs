@@ -317,7 +317,7 @@ impl PreparedUi {
         // From here on the signals have handlers, so that none of them leaves the terminal changed.
         let changes = Changes::new()?;
         let tty = Arc::new(Tty::new(stdout().as_fd(), effective.has_wheel())?);
-        let project = session.standing().project.as_path().to_owned();
+        let project = session.standing().project().as_path().to_owned();
         let remembered = UiMemory::new(&state, &project);
         let history = remembered.messages();
         let places = UiPlaces { project, copied: copy::file(&state), log: session.log_path().to_owned() };

@@ -27,10 +27,10 @@ pub(super) fn of(
 ) -> Result<Start, KeymapError> {
     let standing = session.standing();
     Ok(Start {
-        project: standing.project.clone(),
+        project: standing.project().clone(),
         activity: session.activity(),
-        mode: standing.mode,
-        net: standing.rights.net.clone(),
+        mode: standing.mode(),
+        net: standing.rights().net.clone(),
         rights: standing.summary(),
         // The tier is known once the first worker has started.
         tier: None,

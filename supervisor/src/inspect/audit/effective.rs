@@ -75,7 +75,7 @@ impl EffectiveAccess {
             .map(|act| format!("wider than declared: a process in the sandbox could {}", act.act));
         Ok(Self {
             tier: ruleset.tier,
-            mode: standing.mode,
+            mode: standing.mode(),
             rights: standing.summary(),
             ruleset_digest: ruleset_digest(&confinement, &ruleset),
             no_full_tier: ruleset.no_full_tier.as_ref().map(|reason| reason.detail.clone()),

@@ -3,7 +3,6 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-use gate::StandingRights;
 use ipc::id::{AgentId, Generation};
 use ipc::path::WirePath;
 use ipc::rights::NamedPlaces;
@@ -94,15 +93,10 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     let place = ExplainedPlace::prepare(&AgentArgs { directory, ..args.clone() })
         .map_err(|error| error.to_string())?;
     let Live { agent, generation, pid, mode, is_fixed, ref confinement, .. } = live;
-    let declared = StandingRights {
-        rights: confinement.rights.clone(),
-        project: confinement.project.clone(),
-        temp: confinement.temp.clone(),
-        caches: live.caches.clone(),
-        mode,
-        is_fixed,
-        ..place.setup.standing()
-    };
+    let declared = place.setup.standing().with_rights(confinement.rights.clone());
+    let declared = declared.in_directories(confinement.project.clone(), confinement.temp.clone());
+    let declared = declared.with_caches(live.caches.clone()).with_mode(mode);
+    let declared = if is_fixed { declared.fixed() } else { declared };
     let tried = EffectiveAccess::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
     let mut effective = tried.map_err(|error| error.to_string())?;
     let (project, temp) = (&confinement.project, confinement.temp.as_ref());

@@ -54,7 +54,7 @@ const fn word(place: Place) -> &'static str {
 }
 
 fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
-    let rights = &policy.standing.rights;
+    let rights = policy.standing.rights();
     let net = policy.origins.of_key("rights.net");
     match &rights.net {
         Network::Off => return off(place, format!("--net on{}", reached(place, policy)), policy),
@@ -69,7 +69,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
         }
         Network::On => {}
     }
-    if policy.standing.tier == Tier::FloorUnmediated {
+    if policy.standing.tier() == Tier::FloorUnmediated {
         return ExplainAnswer::allowed(
             "the network is on, and in this tier addresses are not checked",
             Some(net),
@@ -109,12 +109,12 @@ const fn reach(place: Place) -> Option<&'static str> {
 
 /// Returns the flag `--reach` that is missing for this kind of address; empty if none is missing.
 fn reached(place: Place, policy: &ExplainPolicy<'_>) -> String {
-    let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
+    let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach()));
     missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default()
 }
 
 fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
-    let has_loopback = policy.standing.tier != Tier::FloorUnmediated;
+    let has_loopback = policy.standing.tier() != Tier::FloorUnmediated;
     let (verdict, because) = match place {
         Place::Host if has_loopback => (
             ExplainVerdict::Depends,
@@ -131,7 +131,7 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
 
 /// Returns the flags with which a program could reach a host. A present list of hosts stays in the flags.
 fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
-    let has_lists = policy.standing.tier != Tier::FloorUnmediated;
+    let has_lists = policy.standing.tier() != Tier::FloorUnmediated;
     let rules = rule
         .filter(|_| has_lists)
         .map(|rule| now.map(Hosts::rules).unwrap_or_default().iter().cloned().chain([rule]));
@@ -141,7 +141,7 @@ fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>
 
 /// Returns the answer for a host name. The addresses of the name are judged again at each connection.
 fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
-    let rights = &policy.standing.rights;
+    let rights = policy.standing.rights();
     let net = policy.origins.of_key("rights.net");
     // RFC 6761, 6.3: `localhost` is a special-use name.
     let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };

@@ -112,7 +112,8 @@ fn call(
         Judged::Ask(ask) => {
             let because = format!(
                 "mode {} asks for your approval; then the command runs once with: {}",
-                standing.mode, ask.grant
+                standing.mode(),
+                ask.grant
             );
             ExplainAnswer { origin: mode, ..ExplainAnswer::new(ExplainVerdict::Asked, because) }
         }
@@ -146,7 +147,7 @@ fn find(name: &str, policy: &ExplainPolicy<'_>) -> FoundProgram {
 }
 
 fn places(name: &str, policy: &ExplainPolicy<'_>) -> Vec<PathBuf> {
-    let project = policy.standing.project.as_path();
+    let project = policy.standing.project().as_path();
     if name.contains('/') {
         return vec![project.join(name)];
     }

@@ -35,7 +35,7 @@ impl Judge<'_> {
         }
         let standing = self.policy.standing;
         match operation {
-            Operation::Write if permits(Position::FIRST, standing.mode).asks() => self.write_in_ask(),
+            Operation::Write if permits(Position::FIRST, standing.mode()).asks() => self.write_in_ask(),
             Operation::Write if standing.allows_write(&self.real) => self.writable(),
             Operation::Read | Operation::Execute if standing.allows_read(&self.real) => {
                 ExplainAnswer::allowed("agents can read and execute everything that is not hidden", default())
@@ -61,7 +61,7 @@ impl Judge<'_> {
                 origin: default(),
                 ..ExplainAnswer::new(ExplainVerdict::Denied, because)
             })
-        } else if self.policy.standing.tier == Tier::Full {
+        } else if self.policy.standing.tier() == Tier::Full {
             Some(ExplainAnswer::allowed("in this tier this path is private to the sandbox", default()))
         } else {
             let because =
@@ -88,7 +88,7 @@ impl Judge<'_> {
                     grant,
                     ..ExplainAnswer::new(
                         ExplainVerdict::Asked,
-                        format!("mode {} asks for your approval: {}", self.policy.standing.mode, ask.grant),
+                        format!("mode {} asks for your approval: {}", self.policy.standing.mode(), ask.grant),
                     )
                 }
             }
@@ -103,7 +103,7 @@ impl Judge<'_> {
             Some(root) => self.policy.origins.of_write_root(root, standing),
             None => ("this path can be changed".to_owned(), None),
         };
-        let relative = self.real.as_path().strip_prefix(&standing.project);
+        let relative = self.real.as_path().strip_prefix(standing.project());
         let is_watched = relative.is_ok_and(is_acted_on) && self.policy.setup.watch.is_some();
         let because = if is_watched {
             format!(
@@ -124,8 +124,12 @@ impl Judge<'_> {
         let access = FailedAccess {
             operation,
             path: self.real.clone(),
-            // In the full tier, mounts deny the action before other rules do.
-            errno: if operation == Operation::Write && standing.tier == Tier::Full { EROFS } else { EACCES },
+            // In full confinement the mounts deny the action before other rules.
+            errno: if operation == Operation::Write && standing.tier() == Tier::Full {
+                EROFS
+            } else {
+                EACCES
+            },
             permitted_by_mode: true,
             nearest: nearest.map(Into::into),
         };
@@ -134,17 +138,17 @@ impl Judge<'_> {
     }
 
     fn denied(&self, denial: &Denial) -> ExplainAnswer {
-        let rights = &self.policy.standing.rights;
+        let rights = self.policy.standing.rights();
         let holding = |roots: &[WirePath]| roots.iter().find(|root| self.real.is_within(root)).cloned();
         let origins = &self.policy.origins;
         let (because, origin) = if let Some(root) = self.policy.standing.hidden_root(&self.real) {
             origins.of_hidden(root)
         } else if let Some(root) = holding(&rights.protected) {
             origins.of_protected(&root)
-        } else if self.policy.standing.read_only.iter().any(|place| self.real.is_within(place)) {
+        } else if self.policy.standing.read_only().iter().any(|place| self.real.is_within(place)) {
             ("the path is in the private /tmp, but belongs to the host: read-only".to_owned(), None)
-        } else if self.real.is_within(&self.policy.standing.project) && denial.grant.is_some() {
-            let because = format!("in mode {} the project is read-only", self.policy.standing.mode);
+        } else if self.real.is_within(self.policy.standing.project()) && denial.grant.is_some() {
+            let because = format!("in mode {} the project is read-only", self.policy.standing.mode());
             (because, Some(origins.of_key("mode")))
         } else if denial.missing_right.value().is_some_and(|right| right.reason().is_some()) {
             (denial.missing_right.to_string(), default())
@@ -160,14 +164,14 @@ impl Judge<'_> {
             return None;
         }
         let standing = self.policy.standing;
-        if standing.tier == Tier::FloorUnmediated {
+        if standing.tier() == Tier::FloorUnmediated {
             let because = "in this tier no unix socket can be reached by its path";
             return Some(ExplainAnswer {
                 origin: default(),
                 ..ExplainAnswer::new(ExplainVerdict::Denied, because)
             });
         }
-        if standing.rights.allows_socket(&self.real) {
+        if standing.rights().allows_socket(&self.real) {
             let origin = self.policy.origins.of_socket(&self.real);
             return Some(ExplainAnswer::allowed("agents can reach this socket", origin));
         }

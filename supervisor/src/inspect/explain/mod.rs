@@ -113,9 +113,9 @@ async fn explain(args: &ExplainArgs) -> Result<Explanation, ExplainError> {
     };
     Ok(Explanation {
         tier: ruleset.tier,
-        mode: standing.mode,
+        mode: standing.mode(),
         rights: standing.summary(),
-        mode_permits: PermitRow::of_mode(standing.mode),
+        mode_permits: PermitRow::of_mode(standing.mode()),
         said,
     })
 }

@@ -18,17 +18,17 @@ pub(super) type OriginRule = (String, Option<String>);
 impl Origins<'_> {
     /// Returns the origin of the permission to write in this directory.
     pub(super) fn of_write_root(&self, root: &WirePath, standing: &StandingRights) -> OriginRule {
-        if Some(root) == standing.temp.as_ref() {
+        if Some(root) == standing.temp() {
             return ("the private temp directory is always writable".to_owned(), default());
         }
-        if Some(root) == standing.caches.as_ref() {
+        if Some(root) == standing.caches() {
             let because = "the private caches of commands with this access are always writable";
             return (because.to_owned(), default());
         }
         if let Some(named) = self.wanted.write.iter().find(|named| self.is_root(named, root)) {
             return (format!("the path is in the writable directory {root}"), Some(named.origin.to_string()));
         }
-        let what = if *root == standing.project {
+        let what = if root == standing.project() {
             "the project is writable in mode auto"
         } else {
             "the path is in the project's git directory, which is writable in mode auto"

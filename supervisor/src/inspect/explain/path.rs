@@ -58,7 +58,7 @@ impl PathExplained {
         let named = tidy(path);
         Self {
             leads_to: (real != named).then(|| judge.real.clone()),
-            in_project: real.strip_prefix(&policy.standing.project).ok().map(Into::into),
+            in_project: real.strip_prefix(policy.standing.project()).ok().map(Into::into),
             exists,
             notes: judge.notes(&named),
             read: tried(Operation::Read, 0),
@@ -75,8 +75,8 @@ impl Judge<'_> {
         let standing = self.policy.standing;
         let mut notes = Vec::new();
         if plain(named).is_some()
-            && named.starts_with(&standing.project)
-            && !self.real.is_within(&standing.project)
+            && named.starts_with(standing.project())
+            && !self.real.is_within(standing.project())
         {
             notes.push("a link leads out of the project: the answers are about its target".to_owned());
         }
@@ -107,7 +107,7 @@ impl Judge<'_> {
     /// rule.
     fn is_beside_hidden(&self) -> bool {
         let directory = self.real.as_path().parent().map(WirePath::from);
-        let hidden = &self.policy.standing.rights.hidden;
+        let hidden = &self.policy.standing.rights().hidden;
         directory.is_some_and(|directory| hidden.iter().any(|root| root.is_within(&directory)))
     }
 }

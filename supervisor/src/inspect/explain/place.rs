@@ -46,9 +46,9 @@ impl ExplainedPlace {
     /// Returns the access that a worker in this tier has without an approval. Includes the caches of this tier only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
-        let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());
-        let confirm_shell = self.approvals.confirm_shell;
-        StandingRights { rights, caches: environment.caches, confirm_shell, ..standing }.seen_in(tier)
+        let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights().clone());
+        let standing = standing.with_rights(rights).with_caches(environment.caches);
+        standing.with_confirm_shell(self.approvals.confirm_shell).seen_in(tier)
     }
 
     pub(crate) fn policy<'a>(&'a self, standing: &'a StandingRights) -> ExplainPolicy<'a> {

@@ -36,7 +36,7 @@ impl Judge<'_> {
 
     /// Adjusts the answer for the floor tier, which has no mounts of its own and enforces less than the full tier.
     fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
-        let rights = &self.policy.standing.rights;
+        let rights = self.policy.standing.rights();
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
         let hidden = self.policy.standing.hidden_root(&self.real).is_some();
         let protected = within(&rights.protected);
@@ -53,7 +53,7 @@ impl Judge<'_> {
             _ => return answer,
         };
         let is_open = (answer.verdict, &answer.tried) == (ExplainVerdict::Denied, &Some(TriedAct::Done));
-        if !is_open || self.policy.standing.tier == Tier::Full {
+        if !is_open || self.policy.standing.tier() == Tier::Full {
             return answer;
         }
         let because = format!("{}; in this tier {why}", answer.because);
@@ -69,7 +69,7 @@ impl Judge<'_> {
         let error = format!("{:?}", Errno::from_raw(errno));
         let standing = self.policy.standing;
         // In the full tier, the mount over a hidden path has a mode that permits nothing.
-        let is_masked = standing.tier == Tier::Full && standing.hidden_root(&self.real).is_some();
+        let is_masked = standing.tier() == Tier::Full && standing.hidden_root(&self.real).is_some();
         match (errno, permitted_by_mode || is_masked) {
             (EACCES | EPERM | EROFS, true) => TriedAct::Refused { error },
             (EACCES | EPERM | EROFS, false) => TriedAct::NotPermitted { error },
@@ -88,7 +88,7 @@ impl Judge<'_> {
         let setup = self.policy.setup;
         let hosts = &setup.policy;
         let confinement = setup.confinement(hosts.standing());
-        let private = confinement.has_private_tmp(self.policy.standing.tier);
+        let private = confinement.has_private_tmp(self.policy.standing.tier());
         let roots = confinement.rights.write.iter().filter(|root| **root != hosts.temp);
         let shown = roots.chain([&hosts.project]);
         private && self.real.is_within(&"/tmp".into()) && !{ shown }.any(|root| self.real.is_within(root))

@@ -46,7 +46,7 @@ pub(super) const fn by_user(
 pub(super) fn named(tool: &ToolCall, rights: &RightsState) -> Option<WirePath> {
     match tool {
         ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
-            Some(plain(&rights.seen().project.as_path().join(path.as_path()))?.into())
+            Some(plain(&rights.seen().project().as_path().join(path.as_path()))?.into())
         }
         _ => None,
     }

@@ -300,7 +300,7 @@ impl Calls {
             && let Ok(invocation) = tool_use.read(&self.charter.tools)
             && invocation.kind() == ToolKind::Edit
         {
-            let places = invocation.locations(&bounds.rights.seen().project);
+            let places = invocation.locations(bounds.rights.seen().project());
             execution.note_changed(places.into_iter().map(|place| place.path));
         }
     }

@@ -126,8 +126,8 @@ pub(super) fn askable(
     if !answerer {
         return Err("nobody can be asked in this run".to_owned());
     }
-    if !permits(Position::FIRST, rights.seen().mode).keeps_approvals() {
-        return Err(format!("nothing is asked in mode {}", rights.seen().mode));
+    if !permits(Position::FIRST, rights.seen().mode()).keeps_approvals() {
+        return Err(format!("nothing is asked in mode {}", rights.seen().mode()));
     }
     if rights.is_awaited() {
         return Err("the access of the agent is being changed".to_owned());

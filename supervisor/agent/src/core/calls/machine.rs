@@ -188,7 +188,7 @@ impl Calls {
             Ok(subject) => {
                 out.log_answer(call, None, ReviewDecision::Approved, DecidedBy::OwnCommand, None);
                 // The command may write in the project, and gets no other access beyond the standing rights.
-                let grant = Grant { write: vec![bounds.rights.seen().project.clone()], ..Grant::default() };
+                let grant = Grant { write: vec![bounds.rights.seen().project().clone()], ..Grant::default() };
                 let ask = Ask { kind: AskKind::Exec, grant };
                 self.carry_out(Case { call, ask, subject }, None, bounds, out);
                 After::Rest
@@ -275,7 +275,7 @@ impl Calls {
             return;
         }
         let invocation = tool_use.read(&self.charter.tools).ok();
-        let project = &bounds.rights.seen().project;
+        let project = bounds.rights.seen().project();
         out.log(EventKind::ToolCallStarted {
             call,
             tool_use: tool_use.id.clone(),
@@ -353,7 +353,7 @@ impl Calls {
     }
 
     pub(super) fn serve(&mut self, call: CallId, served: ServedCall, bounds: Bounds<'_>, out: &mut Outbox) {
-        let timeout = Duration::from_millis(bounds.rights.seen().rights.limits.timeout_ms);
+        let timeout = Duration::from_millis(bounds.rights.seen().rights().limits.timeout_ms);
         out.push(Effect::Serve { call, served: served.clone(), timeout });
         self.slots.open_as(call, Open::Served(served));
     }
@@ -462,7 +462,7 @@ fn judge_spawn(spawn: SpawnAgent, rights: &RightsState) -> Begin {
 }
 
 fn own_subject(command: String, rights: &RightsState) -> Result<Subject, String> {
-    if rights.seen().rights.exec == ipc::rights::Execution::Denied {
+    if rights.seen().rights().exec == ipc::rights::Execution::Denied {
         return Err("this session cannot run commands".to_owned());
     }
     if rights.has_failed() {

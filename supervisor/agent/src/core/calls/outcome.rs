@@ -158,7 +158,7 @@ impl Reading<'_> {
 
     /// Returns the hint how the model can ask for the denied access; empty if the model cannot ask for it.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
-        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.bounds.rights.seen().project));
+        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(self.bounds.rights.seen().project()));
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
             _ if !self.bounds.rights.asks() => "",

@@ -177,13 +177,15 @@ impl Planner {
         match change {
             Change::Rights(change @ RightsChange::Network { .. }) => {
                 let Some(bound) = change.network_bound() else { return false };
-                ceiling.rights.net = ceiling.rights.net.meet(bound);
-                ceiling.rights = std::mem::take(&mut ceiling.rights).normalised();
+                let rights = ceiling.rights().clone();
+                ceiling.set_rights(Rights { net: rights.net.meet(bound), ..rights }.normalised());
             }
             Change::Rights(RightsChange::RemoveWrite { path }) => {
-                ceiling.rights.write.retain(|root| !root.is_within(path));
+                let mut rights = ceiling.rights().clone();
+                rights.write.retain(|root| !root.is_within(path));
+                ceiling.set_rights(rights);
             }
-            Change::Mode(mode) if ends_approvals(change) => ceiling.mode = *mode,
+            Change::Mode(mode) if ends_approvals(change) => ceiling.set_mode(*mode),
             Change::Rights(_) | Change::Mode(_) => return false,
         }
         true

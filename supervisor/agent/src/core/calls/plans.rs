@@ -91,7 +91,7 @@ impl Calls {
     fn draft(&self, markdown: String, author: PlanAuthor, bounds: Bounds<'_>) -> Result<Draft, DraftFault> {
         let none = || DraftFault::Unreadable("this agent cannot make plans".to_owned());
         let planner = self.planner.as_ref().ok_or_else(none)?;
-        planner.draft(markdown, author, &bounds.rights.standing().rights)
+        planner.draft(markdown, author, bounds.rights.standing().rights())
     }
 
     /// Handles a person's new text for a waiting plan. The request about the old text ends.
@@ -199,14 +199,14 @@ impl Calls {
         let Draft { author, markdown, plan } = draft;
         // The user may have withdrawn access meanwhile.
         let (child, network_refused) =
-            planner.rights_of(&plan, &to_create, &bounds.rights.standing().rights)?;
+            planner.rights_of(&plan, &to_create, bounds.rights.standing().rights())?;
         let servers = planner.servers_of(&plan)?;
         let finished = (1..).take(planner.finished_of(&plan)).collect();
         let proposal = PlanProposal::new(path, markdown, plan, child, servers, finished);
         let mut proposal =
             proposal.map_err(|error| format!("the access of the plan cannot be shown: {error}"))?;
         proposal.network_refused = network_refused;
-        let caches = planner.planning().ceiling.caches.clone();
+        let caches = planner.planning().ceiling.caches().cloned();
         proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
         proposal.confirms_commands = self.charter.approvals.confirm_shell;
         if let Some(remark) = remark_on(&to_create) {
@@ -234,7 +234,7 @@ impl Calls {
             return;
         }
         let keeps = |mode| permits(Position::FIRST, mode).keeps_approvals();
-        let is_denied = planning.is_some_and(|planning| !keeps(planning.ceiling.mode));
+        let is_denied = planning.is_some_and(|planning| !keeps(planning.ceiling.mode()));
         match approver {
             Approver::Flags { rounds } => self.decide_by_flags(call, proposal, ask, rounds, bounds, out),
             Approver::Person if self.charter.approvals.answerer && !is_denied => {

@@ -100,7 +100,7 @@ impl RightsState {
 
     /// True if the approval mode allows questions to the person.
     pub(in crate::core) fn asks(&self) -> bool {
-        permits(self.position, self.seen.mode).asks()
+        permits(self.position, self.seen.mode()).asks()
     }
 
     pub(in crate::core) const fn is_awaited(&self) -> bool {
@@ -127,7 +127,7 @@ impl RightsState {
 
     /// Returns the access of the one-shot worker for an approved effect, with the paths that this worker sees.
     pub(in crate::core) fn with_grant(&self, grant: &Grant) -> StandingRights {
-        self.standing.with_grant(grant).seen_in(self.seen.tier)
+        self.standing.with_grant(grant).seen_in(self.seen.tier())
     }
 
     pub(in crate::core) fn restore(&mut self, last: GrantId) {
@@ -224,7 +224,7 @@ impl RightsState {
             }
             // The access is the current one already, but no worker has it.
             Err(Unchanged::Same(_)) if self.replacement.failed => {
-                Changed::Worker(self.standing.rights.clone())
+                Changed::Worker(self.standing.rights().clone())
             }
             Err(unchanged) => {
                 out.notice(unchanged.code(), &unchanged.to_string());
@@ -239,7 +239,7 @@ impl RightsState {
             Change::Rights(_) => Changed::Worker(rights),
             Change::Mode(mode) => {
                 let is_same = self.has(&rights);
-                self.seen.mode = *mode;
+                self.seen.set_mode(*mode);
                 if is_same {
                     return Changed::ModeAlone(self.changed_mode(*mode, out));
                 }
@@ -251,12 +251,12 @@ impl RightsState {
 
     /// True if a worker has this access.
     pub(super) fn has(&self, rights: &Rights) -> bool {
-        *rights == self.standing.rights.clone().normalised() && !self.replacement.failed
+        *rights == self.standing.rights().clone().normalised() && !self.replacement.failed
     }
 
     /// Sets the mode. Returns the text about it for the model.
     pub(super) fn changed_mode(&mut self, mode: ApprovalMode, out: &mut Outbox) -> String {
-        self.seen.mode = mode;
+        self.seen.set_mode(mode);
         out.log(EventKind::ModeChanged { mode });
         mode_context(&self.seen)
     }
@@ -271,24 +271,22 @@ impl RightsState {
         match change {
             // A write root that the user removed does not come back with another mode.
             Change::Rights(RightsChange::RemoveWrite { path }) => {
-                if let Some(modes) = &mut self.standing.modes {
-                    modes.always.retain(|root| root != path);
-                }
+                self.standing.forget_root(path);
             }
             Change::Rights(_) => {}
-            Change::Mode(mode) => self.standing.mode = *mode,
+            Change::Mode(mode) => self.standing.set_mode(*mode),
         }
     }
 
     /// Returns the step after a reduction of the parent's access. `rights` is the access that remains for this agent.
     pub(in crate::core) fn narrow(&self, rights: Rights) -> Changed {
-        if rights == self.standing.rights { Changed::Nothing } else { Changed::Worker(rights) }
+        if rights == *self.standing.rights() { Changed::Nothing } else { Changed::Worker(rights) }
     }
 
     /// Sets the access, and waits for a worker that has it.
     pub(in crate::core) fn replace(&mut self, rights: Rights) {
-        self.standing.rights = rights;
-        self.seen = self.standing.seen_in(self.seen.tier);
+        self.standing.set_rights(rights);
+        self.seen = self.standing.seen_in(self.seen.tier());
         self.replacement.awaited = true;
     }
 

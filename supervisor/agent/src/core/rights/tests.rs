@@ -34,7 +34,7 @@ fn a_change_needs_another_worker_and_those_that_follow_wait_for_it() {
     let (mut state, mut out) = (state(), Outbox::default());
     let rights = worker(make(&mut state, &net(Network::On), &mut out));
     state.replace(rights);
-    assert!(state.is_awaited() && state.seen().rights.net == Network::On);
+    assert!(state.is_awaited() && state.seen().rights().net == Network::On);
     assert!(state.defer(net(Network::Off)).is_none());
     assert!(state.on_worker_ready(ready(2), &mut out).is_some());
     assert!(!state.is_awaited());
@@ -58,20 +58,20 @@ fn the_rights_of_a_sub_agent_are_changed_by_nobody() {
     let (mut state, mut out) = (RightsState::new(standing(), position), Outbox::default());
     assert_eq!(make(&mut state, &net(Network::On), &mut out), Changed::Nothing);
     assert_eq!(out.take().len(), 1, "a notice");
-    assert_eq!(state.narrow(state.standing().rights.clone()), Changed::Nothing);
-    let less = Rights { write: vec![], ..state.standing().rights.clone() };
+    assert_eq!(state.narrow(state.standing().rights().clone()), Changed::Nothing);
+    let less = Rights { write: vec![], ..state.standing().rights().clone() };
     assert_eq!(state.narrow(less.clone()), Changed::Worker(less));
 }
 
 #[test]
 fn a_turn_that_only_reads_keeps_changes_for_its_end() {
     let (mut state, mut out) = (state(), Outbox::default());
-    let before = state.standing().rights.clone();
+    let before = state.standing().rights().clone();
     let (_, changed) = state.begin_reading(false, &mut out);
     let narrow = worker(changed);
     assert_eq!(narrow.write, ["/tmp/bw-1".into()]);
     state.replace(narrow);
-    assert_eq!(state.seen().mode, ApprovalMode::Deny);
+    assert_eq!(state.seen().mode(), ApprovalMode::Deny);
     assert_eq!(state.due(net(Network::On), &mut out), None, "it gives something");
     let after = worker(state.end_turn(TurnAllowanceEnd::TurnEnded, &mut out));
     assert_eq!((after.write, after.net), (before.normalised().write, Network::On));
@@ -84,7 +84,7 @@ fn a_mode_of_the_same_rights_is_told_and_starts_no_worker() {
     let mut state = RightsState::new(ask_config().standing, Position::FIRST);
     let changed = make(&mut state, &Change::Mode(ApprovalMode::Deny), &mut out);
     assert!(matches!(changed, Changed::ModeAlone(_)), "{changed:?}");
-    assert_eq!((state.standing().mode, state.seen().mode), (ApprovalMode::Deny, ApprovalMode::Deny));
+    assert_eq!((state.standing().mode(), state.seen().mode()), (ApprovalMode::Deny, ApprovalMode::Deny));
     let rights = worker(make(&mut state, &Change::Mode(ApprovalMode::Auto), &mut out));
     assert!(rights.write.contains(&"/p".into()), "{rights:?}");
 }

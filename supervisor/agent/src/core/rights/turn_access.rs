@@ -6,7 +6,7 @@
 use gate::approval::{Subject, allowed_in_turn, turn_access};
 use gate::judgement::change;
 use gate::modes::permits;
-use gate::{Ask, Change, StandingRights};
+use gate::{Ask, Change};
 use ipc::id::CallId;
 use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::{ApprovalMode, TurnAccess};
@@ -62,8 +62,8 @@ impl RightsState {
         offline: bool,
         out: &mut Outbox,
     ) -> (&'static str, Changed) {
-        let mut narrow = self.standing.rights.clone();
-        narrow.write = self.standing.temp.iter().cloned().collect();
+        let mut narrow = self.standing.rights().clone();
+        narrow.write = self.standing.temp().into_iter().cloned().collect();
         narrow.sockets.clear();
         if offline {
             narrow.net = Network::Off;
@@ -80,11 +80,11 @@ impl RightsState {
             return None;
         }
         let rights = change::for_turn(&self.standing, self.position())?;
-        if rights == self.standing.rights.clone().normalised() {
+        if rights == self.standing.rights().clone().normalised() {
             return None;
         }
-        let host = StandingRights { rights, ..self.standing.clone() };
-        let seen = host.seen_in(self.seen.tier);
+        let host = self.standing.clone().with_rights(rights);
+        let seen = host.seen_in(self.seen.tier());
         allowed_in_turn(&seen, &host, ask, subject).then(|| turn_access(&self.seen, &seen))
     }
 
@@ -103,9 +103,8 @@ impl RightsState {
     }
 
     fn keep_until_end(&mut self, kind: TurnKind) {
-        let StandingRights { rights, mode, .. } = &self.standing;
-        self.access_after =
-            Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
+        let (rights, mode) = (self.standing.rights().clone(), self.standing.mode());
+        self.access_after = Some(AccessAfter { kind, rights, mode, changes: Vec::new() });
     }
 
     /// True if the user allowed the turn as a whole and the action needs the network, which is off in such a turn.
@@ -122,19 +121,21 @@ impl RightsState {
         if kind == TurnKind::Allowed {
             out.log(EventKind::TurnAllowanceEnded { cause });
         }
-        let of_turn = std::mem::replace(&mut self.standing.rights, rights);
-        let mode_of_turn = std::mem::replace(&mut self.standing.mode, mode);
+        let (of_turn, mode_of_turn) = (self.standing.rights().clone(), self.standing.mode());
+        self.standing.set_rights(rights);
+        self.standing.set_mode(mode);
         for change in changes {
             match self.decide(&change) {
                 Ok(rights) => {
                     self.keep(&change);
-                    self.standing.rights = rights;
+                    self.standing.set_rights(rights);
                 }
                 Err(unchanged) => out.notice(unchanged.code(), &unchanged.to_string()),
             }
         }
-        let mode = std::mem::replace(&mut self.standing.mode, mode_of_turn);
-        let rights = std::mem::replace(&mut self.standing.rights, of_turn);
+        let (rights, mode) = (self.standing.rights().clone(), self.standing.mode());
+        self.standing.set_rights(of_turn);
+        self.standing.set_mode(mode_of_turn);
         self.take_access(rights, mode, out)
     }
 
@@ -145,12 +146,13 @@ impl RightsState {
 
     /// Sets access and mode. Another worker is needed if the access differs.
     fn take_access(&mut self, rights: Rights, mode: ApprovalMode, out: &mut Outbox) -> Changed {
-        let has_changed = std::mem::replace(&mut self.standing.mode, mode) != mode;
+        let has_changed = self.standing.mode() != mode;
+        self.standing.set_mode(mode);
         if !self.has(&rights) {
             self.announce(has_changed.then_some(mode));
             return Changed::Worker(rights);
         }
-        self.seen.mode = mode;
+        self.seen.set_mode(mode);
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
@@ -191,7 +193,7 @@ impl RightsState {
 
     /// True if a change reduces the access of the turn.
     fn takes(&self, change: &Change) -> bool {
-        let Rights { net, write, sockets, .. } = &self.standing.rights;
+        let Rights { net, write, sockets, .. } = self.standing.rights();
         match change {
             Change::Mode(_) => ends_approvals(change),
             Change::Rights(RightsChange::Network { net: narrower, .. }) => {

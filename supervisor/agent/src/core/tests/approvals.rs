@@ -1,7 +1,7 @@
 //! Tests of actions beyond an agent's access: the person is asked, and the action is carried out exactly as shown.
 
+use gate::Modes;
 use gate::approval::{ApprovalSettings, Proposal};
-use gate::{Modes, StandingRights};
 use insta::assert_snapshot;
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
 use ipc::id::{ApprovalId, CallId};
@@ -13,15 +13,13 @@ use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
 use protocol::frontend::{AgentAction, Op};
 
-use super::script::{Script, call, command, config, file, read, standing, text};
+use super::script::{Script, call, command, config, file, only_temp, read, standing, text};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
 
 pub(super) fn ask_config() -> AgentConfig {
-    let mut standing = standing();
-    standing.rights.write = vec!["/tmp/bw-1".into()];
     let modes = Some(Modes { auto: vec!["/p".into()], always: vec![] });
-    AgentConfig { standing: StandingRights { mode: ApprovalMode::Ask, modes, ..standing }, ..config() }
+    AgentConfig { standing: only_temp(standing()).with_mode(ApprovalMode::Ask).with_modes(modes), ..config() }
 }
 
 /// Returns an agent in mode `ask` that has made these calls.

@@ -1,4 +1,4 @@
-use gate::{ApprovalMode, StandingRights};
+use gate::ApprovalMode;
 use insta::assert_snapshot;
 use ipc::confinement::Tier;
 use ipc::denial::Operation;
@@ -9,8 +9,8 @@ use ipc::refusal::{Act, Refusal, Target};
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 
 use super::script::{
-    Script, broken_call, call, command, config, file, not_found, read, ready, refused_command, run, standing,
-    text,
+    Script, broken_call, call, command, config, file, not_found, only_temp, read, ready, refused_command,
+    run, standing, text,
 };
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
@@ -195,9 +195,7 @@ fn denial_of_a_command_is_likely() {
 
 #[test]
 fn policy_denies_before_anything_is_sent() {
-    let mut read_only = standing();
-    read_only.rights.write = vec!["/tmp/bw-1".into()];
-    let standing = StandingRights { mode: ApprovalMode::Deny, ..read_only };
+    let standing = only_temp(standing()).with_mode(ApprovalMode::Deny);
     let mut script = Script::with(AgentConfig { standing, ..config() });
     let calls = [
         call("a", "shell_exec", r#"{"command":"make","access":"write"}"#),

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use gate::StandingRights;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use gate::tools::{ExternalTool, GuestTool, Registry, Tool};
@@ -13,7 +12,7 @@ use protocol::event::DecidedBy;
 use protocol::frontend::Op;
 
 use super::approvals::ask_config;
-use super::script::{Script, call};
+use super::script::{Script, call, with_net};
 use super::served::{answered, called, definition, external, search, served};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, FormAsked, Input};
@@ -26,7 +25,7 @@ fn serving(config: AgentConfig) -> Script {
 
 fn covered(config: AgentConfig) -> Script {
     let guest = GuestTool {
-        rights: Rights { write: Vec::new(), ..config.standing.rights.clone() },
+        rights: Rights { write: Vec::new(), ..config.standing.rights().clone() },
         access: ServerAccess::default(),
         definition: "d".to_owned(),
         always: false,
@@ -116,7 +115,7 @@ fn a_question_ends_with_its_call_the_turn_and_a_change_of_access() {
     script.input(form_asked(1, 1)).interrupt();
     assert_eq!(form_answers(&script), cancelled);
     let mut config = ask_config();
-    config.standing.rights.net = Network::On;
+    config.standing = with_net(config.standing, Network::On);
     let mut script = serving(config);
     script.input(form_asked(1, 1)).set_rights(RightsChange::Network { net: Network::Off, reach: None });
     assert_eq!(form_answers(&script), cancelled);
@@ -149,7 +148,7 @@ fn a_question_that_may_not_be_asked_is_declined_and_told() {
 
 #[test]
 fn an_agent_whose_calls_run_unasked_may_have_its_server_ask() {
-    let standing = |mode| StandingRights { mode, ..ask_config().standing };
+    let standing = |mode| ask_config().standing.with_mode(mode);
     let silent = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
     let sub_agent = || AgentConfig { id: AgentId::from("1.2"), ..ask_config() };
     for (config, asks) in [

@@ -1,4 +1,3 @@
-use gate::StandingRights;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use ipc::id::{AgentId, ApprovalId, CallId, Generation};
@@ -10,13 +9,12 @@ use protocol::event::DecidedBy;
 use protocol::frontend::Op;
 
 use super::approvals::{ask_config, asking_with};
-use super::script::{Script, command, run};
+use super::script::{Script, command, run, with_net};
 use crate::core::{AgentConfig, Effect, HostAsked, HostQuestionId, Input};
 
 fn listed(config: AgentConfig) -> AgentConfig {
-    let mut standing = config.standing;
-    standing.rights.net = Network::Hosts(Hosts::new(["listed.example".parse().unwrap()]).unwrap());
-    AgentConfig { standing, ..config }
+    let net = Network::Hosts(Hosts::new(["listed.example".parse().unwrap()]).unwrap());
+    AgentConfig { standing: with_net(config.standing, net), ..config }
 }
 
 fn running() -> Script {
@@ -128,7 +126,7 @@ fn whoever_may_not_ask_is_answered_with_no_at_once() {
     let sub_agent = || AgentId::from("1.2");
     let planner = AgentConfig { activity: Activity::Plan, ..listed(ask_config()) };
     let silent = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
-    let standing = |mode| StandingRights { mode, ..listed(ask_config()).standing };
+    let standing = |mode| listed(ask_config()).standing.with_mode(mode);
     for config in [
         AgentConfig { id: sub_agent(), ..listed(ask_config()) },
         planner,

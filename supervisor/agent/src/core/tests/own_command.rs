@@ -1,4 +1,3 @@
-use gate::StandingRights;
 use insta::assert_snapshot;
 use ipc::id::CallId;
 use ipc::rights::Execution;
@@ -78,10 +77,9 @@ fn esc_ends_it_and_its_output_until_then_stays() {
 #[test]
 fn a_session_without_commands_has_none_of_the_users_either() {
     let standing = ask_config().standing;
-    let mut rights = standing.rights.clone();
+    let mut rights = standing.rights().clone();
     rights.exec = Execution::Denied;
-    let mut script =
-        Script::with(AgentConfig { standing: StandingRights { rights, ..standing }, ..ask_config() });
+    let mut script = Script::with(AgentConfig { standing: standing.with_rights(rights), ..ask_config() });
     script.ready(1);
     own(&mut script, "make");
     let lines = script.lines();

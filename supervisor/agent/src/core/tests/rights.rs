@@ -1,4 +1,3 @@
-use gate::StandingRights;
 use gate::activity::Activity;
 use insta::assert_snapshot;
 use ipc::id::AgentId;
@@ -68,7 +67,7 @@ fn an_agent_at_rest_is_told_with_the_next_words_of_the_user() {
 
 #[test]
 fn the_network_comes_back_with_the_reach_of_the_start() {
-    let standing = StandingRights { reach: Reach { host: true, ..Reach::default() }, ..standing() };
+    let standing = standing().with_reach(Reach { host: true, ..Reach::default() });
     let mut script = Script::with(AgentConfig { standing, ..config() });
     for generation in [2, 4] {
         script.net(Network::On).ready(generation);

@@ -118,7 +118,7 @@ fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
 #[test]
 fn an_approved_network_leads_as_far_as_the_start_allowed() {
     let mut config = ask_config();
-    config.standing.reach = Reach { host: true, ..Reach::default() };
+    config.standing = config.standing.with_reach(Reach { host: true, ..Reach::default() });
     let host = r#""reach":{"host":true,"lan":false,"link_local":false,"metadata":false}"#;
     let mut script = asking_with(config, &[online("a")]);
     let asked = script.lines();

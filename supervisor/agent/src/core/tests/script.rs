@@ -61,6 +61,17 @@ pub(super) fn standing() -> StandingRights {
     )
 }
 
+pub(super) fn with_net(standing: StandingRights, net: Network) -> StandingRights {
+    let rights = Rights { net, ..standing.rights().clone() };
+    standing.with_rights(rights)
+}
+
+/// Returns access that can write nothing but the private temp directory.
+pub(super) fn only_temp(standing: StandingRights) -> StandingRights {
+    let rights = Rights { write: vec!["/tmp/bw-1".into()], ..standing.rights().clone() };
+    standing.with_rights(rights)
+}
+
 fn surroundings() -> PromptEnvironment {
     PromptEnvironment {
         platform: "Linux".to_owned(),

@@ -1,6 +1,5 @@
 //! Tests of access for one turn, and of the access after it.
 
-use gate::StandingRights;
 use gate::modes::Modes;
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
@@ -11,7 +10,7 @@ use protocol::event::{EventKind, TurnAllowanceEnd};
 use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::{ask_config, asking, asking_with, make, session, write, written};
-use super::script::{Script, call, command, config, error, proved_command, standing, text};
+use super::script::{Script, call, command, config, error, proved_command, standing, text, with_net};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
 
@@ -20,10 +19,10 @@ fn wide() -> Script {
         write: ["/data", "/p", "/tmp/bw-1"].map(WirePath::from).to_vec(),
         sockets: vec!["/run/x.sock".into()],
         net: Network::On,
-        ..standing().rights
+        ..standing().rights().clone()
     };
     let modes = Some(Modes { auto: vec!["/p".into()], always: vec!["/data".into()] });
-    let standing = StandingRights { rights: rights.normalised(), modes, ..standing() };
+    let standing = standing().with_rights(rights.normalised()).with_modes(modes);
     let mut script = Script::with(AgentConfig { standing, ..config() });
     script.ready(1).lines();
     script
@@ -53,7 +52,7 @@ fn its_worker_writes_nothing_but_the_temp_and_the_access_comes_back_with_its_end
     let narrow = replaced(&script).pop().unwrap();
     assert_eq!(narrow.write, ["/tmp/bw-1".into()]);
     assert!(narrow.sockets.is_empty());
-    assert_eq!(script.agent.standing().mode, ApprovalMode::Deny);
+    assert_eq!(script.agent.standing().mode(), ApprovalMode::Deny);
     let lines = script.lines();
     assert!(lines.starts_with("replace the worker\n"), "before anything else: {lines}");
     assert!(script.last_messages().contains("a command that only reads"));
@@ -76,7 +75,7 @@ fn its_worker_writes_nothing_but_the_temp_and_the_access_comes_back_with_its_end
     assert_eq!(replaced(&script).pop().unwrap(), before);
     script.ready(3);
     assert!(script.lines().starts_with("log mode auto by Supervisor\nlog rights changed: generation 3"));
-    assert_eq!(script.agent.standing().mode, ApprovalMode::Auto);
+    assert_eq!(script.agent.standing().mode(), ApprovalMode::Auto);
 }
 
 #[test]
@@ -108,7 +107,10 @@ fn however_it_ends_the_access_of_before_is_back() {
         let before = script.agent.rights().clone();
         reading(&mut script, "look");
         end(&mut script);
-        assert_eq!((script.agent.rights(), script.agent.host_standing().mode), (&before, ApprovalMode::Auto));
+        assert_eq!(
+            (script.agent.rights(), script.agent.host_standing().mode()),
+            (&before, ApprovalMode::Auto)
+        );
         assert_eq!(replaced(&script).last(), Some(&before));
     }
     let mut script = wide();
@@ -150,7 +152,7 @@ fn a_change_that_takes_is_made_at_once_and_one_that_gives_after_the_turn() {
     let after = replaced(&script).pop().unwrap();
     assert_eq!(after.write, ["/more", "/tmp/bw-1"].map(WirePath::from));
     assert_eq!((after.net, after.reach), (Network::Off, Reach::default()));
-    assert_eq!(script.agent.host_standing().mode, ApprovalMode::Ask);
+    assert_eq!(script.agent.host_standing().mode(), ApprovalMode::Ask);
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn in_mode_ask_nobody_is_asked_until_the_turn_is_over() {
     let lines = script.lines();
     assert!(!lines.contains("prepare") && !lines.contains("ask "), "{lines}");
     script.interrupt().lines();
-    assert_eq!(script.agent.host_standing().mode, ApprovalMode::Ask);
+    assert_eq!(script.agent.host_standing().mode(), ApprovalMode::Ask);
 }
 
 fn offered(script: &Script) -> Option<TurnAccess> {
@@ -182,7 +184,7 @@ fn allow(script: &mut Script, id: u64, kind: AskKind) {
 /// Returns an agent in mode `ask`, with the network on, that has requested a change of a file.
 fn asked_online() -> Script {
     let mut config = ask_config();
-    config.standing.rights.net = Network::On;
+    config.standing = with_net(config.standing, Network::On);
     let mut script = asking_with(config, &[write("a", "v.txt")]);
     script.prepared(1, "/p/v.txt");
     script
@@ -242,7 +244,7 @@ fn a_yes_to_the_turn_gives_the_project_without_the_network_until_it_ends() {
     script.reply(4, &[text("done")], StopReason::EndTurn);
     assert!(is_over(&script));
     assert_eq!((script.agent.rights(), replaced(&script).last()), (&before, Some(&before)));
-    assert_eq!(script.agent.host_standing().mode, ApprovalMode::Ask);
+    assert_eq!(script.agent.host_standing().mode(), ApprovalMode::Ask);
     script.ready(3).user("more").reply(5, &[make("e", "make")], StopReason::ToolUse);
     assert!(script.lines().contains("ask 3: execCommandApproval"), "it asks again");
 }
@@ -273,7 +275,7 @@ fn however_an_allowed_turn_ends_nothing_of_it_is_left() {
             }
             assert!(is_over(&script), "{n}");
             assert_eq!((script.agent.rights(), replaced(&script).last()), (&before, Some(&before)), "{n}");
-            assert_eq!(script.agent.standing().rights, before, "{n}");
+            assert_eq!(*script.agent.standing().rights(), before, "{n}");
         }
     }
     let mut script = allowed();
@@ -289,7 +291,7 @@ fn a_worker_that_does_not_start_leaves_nothing_either() {
     script.not_replaced().interrupt();
     assert_eq!(replaced(&script).last(), Some(&before));
     script.ready(3);
-    assert_eq!(script.agent.standing().rights, before);
+    assert_eq!(*script.agent.standing().rights(), before);
 }
 
 #[test]
@@ -305,8 +307,8 @@ fn only_a_request_that_the_turn_would_answer_offers_it() {
         assert_eq!(offered(&script).is_some(), offers, "{place}: {}", script.lines());
     }
     // No offer if the mode is fixed, or if the person wants to be asked about every command.
-    let mut fixed = ask_config();
-    fixed.standing.modes = None;
+    let fixed = ask_config();
+    let fixed = AgentConfig { standing: fixed.standing.with_modes(None), ..fixed };
     assert_eq!(offered(&asking_with(fixed, &[make("a", "make")])), None);
     let mut confirms = ask_config();
     confirms.approvals.confirm_shell = true;
@@ -353,7 +355,7 @@ fn a_mode_that_asks_or_denies_takes_the_yes_back_at_once() {
         assert_eq!(after.write, ["/tmp/bw-1".into()], "{mode}");
         assert_eq!(after.net, if mode == ApprovalMode::Ask { Network::On } else { Network::Off });
         script.ready(3);
-        assert_eq!(script.agent.standing().mode, mode);
+        assert_eq!(script.agent.standing().mode(), mode);
         assert!(!is_over(&script), "the turn goes on");
         script.reply(2, &[text("done")], StopReason::EndTurn);
         assert_eq!(replaced(&script).len(), 2, "and its end changes nothing more");
@@ -373,7 +375,7 @@ fn what_the_user_gives_during_the_turn_waits_and_what_they_take_is_gone_at_once(
     script.ready(3).net(Network::Off).reply(2, &[text("done")], StopReason::EndTurn);
     let after = replaced(&script).pop().unwrap();
     assert!(after.net.is_off() && after.write.contains(&"/more".into()), "{after:?}");
-    assert_eq!(script.agent.host_standing().mode, ApprovalMode::Auto);
+    assert_eq!(script.agent.host_standing().mode(), ApprovalMode::Auto);
 }
 
 #[test]

@@ -237,7 +237,7 @@ impl AgentRun {
         self.record(shared, EventKind::WorkerStarted(started))?;
         self.feed(shared, Input::WorkerReady(ready))?;
         self.live.publish(&shared.conversation, &self.worker, self.agent.standing(), digest);
-        let project = &self.agent.host_standing().project;
+        let project = self.agent.host_standing().project();
         let orders = self.own_calls.worker_is_ready(self.sink.agent().is_top_level(), project);
         self.do_own(shared, orders)
     }

@@ -144,7 +144,7 @@ impl AgentRun {
     pub(in crate::engine::driver) fn begin(&mut self, shared: &Shared) {
         self.sink.begin(shared);
         self.worker.ask_hosts(self.agent.asks_hosts());
-        self.calls.limit_output(self.agent.standing().rights.limits.output_bytes);
+        self.calls.limit_output(self.agent.standing().rights().limits.output_bytes);
         self.worker.start();
     }
 
@@ -240,7 +240,7 @@ impl AgentRun {
             self.calls.close(shared, self.sink.agent(), &input);
             rest.effects = self.agent.handle(input).into();
             self.worker.ask_hosts(self.agent.asks_hosts());
-            self.calls.limit_output(self.agent.standing().rights.limits.output_bytes);
+            self.calls.limit_output(self.agent.standing().rights().limits.output_bytes);
         }
     }
 

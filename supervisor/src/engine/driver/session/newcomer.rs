@@ -163,7 +163,7 @@ impl Bound {
         let WantedAgent { id, child, agent } = wanted;
         let NewAgent { spawn, rights, grant, purpose } = *agent;
         let differs = parent.is_none_or(|parent| parent.activity() != purpose.activity());
-        let caches = parent.and_then(|parent| parent.host_standing().caches.clone());
+        let caches = parent.and_then(|parent| parent.host_standing().caches().cloned());
         let (plan, finished) = match &purpose {
             Purpose::Executor(execution) => (Some(execution.digest().to_owned()), execution.finished()),
             Purpose::Task(_) | Purpose::Planner(_) => (None, 0),

@@ -30,7 +30,7 @@ pub(super) fn planner(
         net: Network::Off,
         reach: Reach::default(),
         sockets: Vec::new(),
-        ..ceiling.rights.clone()
+        ..ceiling.rights().clone()
     };
     let said = first.agent().conversation();
     let task = if said.is_empty() {

@@ -75,7 +75,7 @@ impl Tree {
         };
         let standing = StandingRights::new(rights.normalised(), "/p".into(), Some("/t/0".into()), mode);
         let (caches, reach, modes) = (Some("/c".into()), any_reach(&mut dice), Some(Modes { auto, always }));
-        let standing = StandingRights { caches, reach, modes, ..standing };
+        let standing = standing.with_caches(caches).with_reach(reach).with_modes(modes);
         let first = Member { standing, parent: None, level: 0, grant: Grant::default(), lives: true };
         Self { dice, members: vec![first], waiting: vec![] }
     }
@@ -121,7 +121,7 @@ impl Tree {
             SpawnVerdict::Ask(..) | SpawnVerdict::Deny(_) | SpawnVerdict::Misfit(_) => return,
         };
         assert_eq!(child.grant, grant, "what is approved is what the parent lacks");
-        let same = spawn.write.is_empty() && spawn.network == (standing.rights.net == Network::On);
+        let same = spawn.write.is_empty() && spawn.network == (standing.rights().net == Network::On);
         assert!(same || !child.rights.allows_write(&"/c/go".into()), "the lasting caches: {spawn:?}");
         let waiting = Waiting { parent, rights: child.rights, grant };
         if *level < 3 && self.dice.below(3) > 0 { self.start(waiting) } else { self.waiting.push(waiting) }
@@ -137,8 +137,7 @@ impl Tree {
         let temp = WirePath::from(format!("/t/{}", self.members.len()).as_str());
         let mut rights = spawn::at_start(&rights, above, &grant);
         rights.write.push(temp.clone());
-        let standing = StandingRights::new(rights.normalised(), "/p".into(), Some(temp), ApprovalMode::Deny);
-        let standing = StandingRights { caches: above.caches.clone(), is_fixed: true, ..standing };
+        let standing = above.of_sub_agent(rights.normalised(), temp);
         self.members.push(Member { standing, parent: Some(parent), level: level + 1, grant, lives: true });
     }
 
@@ -160,9 +159,11 @@ impl Tree {
             Action::Mode(mode) => change::to_mode(first, *mode, Activity::Execute),
         };
         if let (Ok(_), Action::Mode(mode)) = (&changed, &action) {
-            first.mode = *mode;
+            first.set_mode(*mode);
         }
-        first.rights = changed.unwrap_or_else(|_| first.rights.clone());
+        if let Ok(rights) = changed {
+            first.set_rights(rights);
+        }
         self.withdraw(&action);
         self.narrow_all();
     }
@@ -189,11 +190,11 @@ impl Tree {
     fn narrow_all(&mut self) {
         for at in 1..self.members.len() {
             let Some(parent) = self.members[at].parent else { continue };
-            let above = self.members[parent].standing.rights.clone();
+            let above = self.members[parent].standing.rights().clone();
             let member = &mut self.members[at];
             let rights = spawn::narrowed(&member.standing, &above, &member.grant);
-            assert!(member.standing.rights.covers(&rights), "no sub-agent is widened");
-            member.standing.rights = rights;
+            assert!(member.standing.rights().covers(&rights), "no sub-agent is widened");
+            member.standing.set_rights(rights);
         }
     }
 
@@ -213,8 +214,8 @@ impl Tree {
     fn check(&self, seed: u64) {
         for member in self.members.iter().filter(|member| member.lives) {
             let Some(parent) = member.parent.map(|parent| &self.members[parent]) else { continue };
-            let (rights, above) = (&member.standing.rights, &parent.standing.rights);
-            let temp = member.standing.temp.as_ref().unwrap();
+            let (rights, above) = (member.standing.rights(), parent.standing.rights());
+            let temp = member.standing.temp().unwrap();
             let own = rights.write.iter().filter(|root| *root != temp).cloned().collect();
             let own = Rights { write: own, ..rights.clone() };
             let most = above.with_grant(&member.grant);
@@ -222,7 +223,7 @@ impl Tree {
             assert!(rights.allows_write(temp), "seed {seed}: its temp");
             let closed = ["/p/key", "/p/key/x", "/p/.git/hooks", "/p/.git/hooks/x"].map(WirePath::from);
             assert!(!closed.iter().any(|place| rights.allows_write(place)), "seed {seed}: {rights:?}");
-            let temps = self.members.iter().filter_map(|other| other.standing.temp.as_ref());
+            let temps = self.members.iter().filter_map(|other| other.standing.temp());
             assert_eq!(
                 temps.filter(|other| rights.allows_write(other)).count(),
                 1,
@@ -235,12 +236,12 @@ impl Tree {
     /// Fails if a sub-agent has the shared caches but its parent does not, or has a network that its parent lacks.
     fn check_caches(seed: u64, member: &Member, parent: &Member) {
         let of = |member: &Member| {
-            let rights = &member.standing.rights;
+            let rights = member.standing.rights();
             (rights.allows_write(&"/c".into()) && rights.allows_write(&"/p".into())).then_some(())
         };
         if of(member).is_none() {
             // Then it neither executes files in the caches nor writes there.
-            let (own, above) = (&member.standing.rights, &parent.standing.rights);
+            let (own, above) = (member.standing.rights(), parent.standing.rights());
             assert!(
                 !own.allows_write(&"/c/go".into()),
                 "seed {seed}: {own:?} below {above:?}, {:?}",
@@ -248,7 +249,7 @@ impl Tree {
             );
             return;
         }
-        let (rights, above) = (&member.standing.rights, &parent.standing.rights);
+        let (rights, above) = (member.standing.rights(), parent.standing.rights());
         assert!(
             of(parent).is_some() && above.net.covers(&rights.net),
             "seed {seed}: {rights:?} below {above:?}"

@@ -106,7 +106,7 @@ fn agent(id: &AgentId, standing: StandingRights) -> Agent {
 }
 
 pub(super) fn run(boundary: &Arc<Imagined>, id: &AgentId, model: &Arc<Scripted>, turns: Turns) -> AgentRun {
-    run_under(boundary, id, model, turns, standing().rights)
+    run_under(boundary, id, model, turns, standing().rights().clone())
 }
 
 pub(super) fn run_under(
@@ -121,7 +121,11 @@ pub(super) fn run_under(
         id,
         model,
         turns,
-        StandingRights { rights, is_fixed: !id.is_top_level(), ..standing() },
+        if id.is_top_level() {
+            standing().with_rights(rights)
+        } else {
+            standing().with_rights(rights).fixed()
+        },
     )
 }
 
@@ -145,7 +149,7 @@ fn run_with(
     turns: Turns,
     standing: StandingRights,
 ) -> AgentRun {
-    let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
+    let confinement = Confinement::new(standing.rights().clone(), standing.project().clone());
     let environments = Environments::new(confinement.environment.clone());
     let mut mode_places = ModePlaces::new(None, environments);
     AgentRun::new(AgentParts {

@@ -53,7 +53,7 @@ fn another_text_than_the_approved_one_is_not_executed() {
 #[test]
 fn what_the_flags_of_the_run_do_not_allow_ends_it_as_denied() {
     let mut script = with_approved(PLAN, |planning| {
-        planning.ceiling.rights.write = vec!["/tmp/bw-1".into()];
+        planning.ceiling = only_temp(planning.ceiling.clone());
     });
     script.input(plan_in_file(1));
     assert!(begun_executions(&script).is_empty());

@@ -11,7 +11,7 @@ use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use gate::plan::Document;
 use gate::tools::{Kit, PlanTool, Registry, ServedCall};
-use gate::{ApprovalMode, Change, StandingRights};
+use gate::{ApprovalMode, Change};
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::{AskKind, ReviewDecision};
@@ -22,7 +22,7 @@ use protocol::frontend::Op;
 use protocol::plan::{OnFailure, StepStatus};
 use serde_json::json;
 
-use super::script::{Script, call, command, config, file, messages, standing, text};
+use super::script::{Script, call, command, config, file, messages, only_temp, standing, text, with_net};
 use crate::conversation::{AssistantBlock, StopReason};
 use crate::core::{
     AgentConfig, Approver, Effect, Execution, Input, PLAN_FILE, Planning, Purpose, ServedOutcome,
@@ -62,10 +62,8 @@ fn planner(planning: Planning, answerer: bool) -> Script {
 }
 
 fn planner_at_rest(planning: Planning, answerer: bool) -> Script {
-    let mut standing = standing();
-    standing.rights.write = vec!["/tmp/bw-1".into()];
     let mut script = Script::with(AgentConfig {
-        standing: StandingRights { mode: ApprovalMode::Deny, ..standing },
+        standing: only_temp(standing()).with_mode(ApprovalMode::Deny),
         tools: tools(Activity::Plan, PlanTool::Write),
         approvals: ApprovalSettings { answerer, ..ApprovalSettings::default() },
         activity: Activity::Plan,
@@ -273,7 +271,7 @@ fn flags_approve_so_many_plans_and_nothing_beyond_themselves() {
     assert_eq!(reason, EndReason::GaveUp, "{message:?}");
 
     let mut narrow = planning(Approver::Flags { rounds: 3 });
-    narrow.ceiling.rights.write = vec!["/tmp/bw-1".into()];
+    narrow.ceiling = only_temp(narrow.ceiling);
     let mut script = planner(narrow, false);
     script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).input(plan_in_file(1));
     assert!(outcome_of(&script, 1).unwrap().1.contains("/p"), "the difference is named");
@@ -299,7 +297,7 @@ fn a_revised_plan_keeps_what_is_finished() {
 #[test]
 fn the_network_that_is_turned_off_while_a_plan_is_made_is_not_given() {
     let mut online = planning(Approver::Flags { rounds: 1 });
-    online.ceiling.rights.net = Network::On;
+    online.ceiling = with_net(online.ceiling, Network::On);
     let wants = PLAN.replace("## Steps", "## Rights\n\n- network: on\n\n## Steps");
     for off in [false, true] {
         let mut script = planner(online.clone(), false);
@@ -325,8 +323,10 @@ fn a_question_about_rights_that_are_taken_back_is_over() {
         (Change::Mode(ApprovalMode::Auto), false),
     ] {
         let mut online = planning(Approver::Person);
-        online.ceiling.rights.net = Network::On;
-        online.ceiling.rights.write.push("/srv/x".into());
+        let mut rights = online.ceiling.rights().clone();
+        rights.net = Network::On;
+        rights.write.push("/srv/x".into());
+        online.ceiling.set_rights(rights);
         let mut script = planner(online.clone(), true);
         script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).input(plan_in_file(1));
         assert_eq!(asked_for(&script).len(), 1, "{}", script.lines());
@@ -430,7 +430,7 @@ fn steps_are_reported_in_their_order_and_a_finished_one_stays() {
 fn what_has_not_begun_of_an_interrupted_claim_never_begins() {
     let mut script = executor(OnFailure::Stop);
     script.reply(1, &[reports("a", 1, "completed", None)], StopReason::ToolUse);
-    let narrower = Rights { write: vec!["/tmp/bw-1".into()], ..standing().rights };
+    let narrower = Rights { write: vec!["/tmp/bw-1".into()], ..standing().rights().clone() };
     script.input(Input::Narrowed { rights: narrower }).ready(2);
     assert_eq!(dispatched(&script), [2], "the second command waited");
     assert_eq!(outcome_of(&script, 1).unwrap().0, ToolCallStatus::Interrupted);
