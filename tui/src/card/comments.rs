@@ -1,4 +1,4 @@
-//! Comments on the steps of a plan. They are sent to the planning agent as the reason of one denial.
+//! Comments on the steps of a plan. The denial of the plan carries all of them, as its reason, to the planning agent.
 
 use protocol::approval::{PlanApprovalParams, ServerRequest};
 
@@ -22,7 +22,7 @@ struct Comment {
 }
 
 impl Comments {
-    /// Returns empty comments for a plan; `None` for another approval request.
+    /// Returns an empty set of comments if the request is about a plan, else `None`.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let titles = std::iter::once(&plan.title).chain(plan.steps.iter().map(|step| &step.title));
@@ -36,8 +36,8 @@ impl Comments {
         })
     }
 
-    /// Moves comments from the previous version of a plan to the step with the same title, else to the step at the same
-    /// position. Returns the number of comments whose step no longer exists.
+    /// Moves the comments on the previous version of the plan to the steps with the same titles, else to those at the
+    /// same positions. Returns the number of comments whose step no longer exists.
     pub(crate) fn take_over(&mut self, before: Self) -> usize {
         let old: Vec<_> = before.about.iter().map(|comment| comment.title.clone()).collect();
         let mut gone = 0;
@@ -69,7 +69,7 @@ impl Comments {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.about.len().saturating_sub(1));
     }
 
-    /// Selects a step by the typed digit, or by several typed digits. Number 0 is the whole plan.
+    /// Selects a step by its number, which may be typed as several digits. Number 0 is the whole plan.
     pub(crate) fn choose_by_digit(&mut self, digit: usize) {
         let longer = self.typed.saturating_mul(10).saturating_add(digit);
         let number = if longer < self.about.len() { longer } else { digit };
@@ -99,7 +99,7 @@ impl Comments {
         if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
     }
 
-    /// Joins all comments to one message, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without comments.
+    /// Joins all comments to one text, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without comments.
     pub(crate) fn message(&self) -> Option<String> {
         let lines = self.written().map(|(number, comment, text)| match number {
             0 => format!("On the plan: {text}"),
@@ -119,7 +119,7 @@ impl Comments {
             .filter(|(_, _, text)| !text.is_empty())
     }
 
-    /// Lays out the page and scrolls to the selected step.
+    /// Lays out the page of comments and scrolls to the selected step.
     pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
         let heading = "no, with comments on the steps: the planner revises the plan, and asks again";
         let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];

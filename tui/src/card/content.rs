@@ -49,7 +49,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     Block::of(parts)
 }
 
-/// Removes the reason that the agent gives, with its heading.
+/// Removes the reason that the agent gives for the request, and the heading above the reason.
 pub(super) fn remove_reason(block: &mut Block) {
     if let Some(at) = block.parts.iter().position(|part| part.look() == Look::Claim) {
         block.parts.drain(at.saturating_sub(1)..=at);
@@ -76,7 +76,7 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// Returns the lines about a sub-agent's access, including access that the parent has too.
+/// Returns the lines about the access that a sub-agent would have, including access that its parent has too.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", which the main agent cannot"[..] } else { b"" };
@@ -116,7 +116,7 @@ fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
     ]
 }
 
-/// Returns the command whose connection waits for the answer, and the program and host of the connection.
+/// Returns the running command that tries to connect, and the program and the host of the connection.
 fn waiting(params: &HostApprovalParams) -> Vec<Part> {
     let HostApprovalParams { command, program, host, .. } = params;
     let by = if program.is_empty() { String::new() } else { format!(" by {program}") };
@@ -151,7 +151,7 @@ pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
     names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line)).collect()
 }
 
-/// Returns the form with its default values; empty for another approval request.
+/// Returns the form with its default values; empty if the request is not about a form.
 fn form(request: &ServerRequest) -> Vec<Part> {
     let ServerRequest::ServerForm(params) = request else { return Vec::new() };
     FormDraft::of(request).map(|form| form.block(params, false).0.parts).unwrap_or_default()
@@ -167,7 +167,7 @@ fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
     vec![fact("allows", &format!("{reached}{once}")), fact("sends", "the whole URL to the host")]
 }
 
-/// Returns the page about allowing the whole turn: the access that the turn gets, and its end.
+/// Returns the page about allowing the whole turn: the access that the turn gets, and the time at which it ends.
 pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
     let TurnAccess { write, network_after, confirms_commands, .. } = access;
     let mut parts = vec![Part::new(
@@ -205,7 +205,7 @@ pub(crate) fn fact(name: &str, value: &str) -> Part {
     named(name, value.as_bytes())
 }
 
-/// Returns a labelled value with every byte visible.
+/// Returns a line with a label and a value. Every byte of the value is visible.
 pub(super) fn named(name: &str, value: &[u8]) -> Part {
     Part::new(labelled(name, value), Look::Fact)
 }
@@ -214,7 +214,7 @@ pub(super) fn labelled(name: &str, value: &[u8]) -> SafeText {
     SafeText::labelled(&format!("{name:<10}"), value)
 }
 
-/// Returns a path relative to the project; an absolute path if it is outside.
+/// Returns a path relative to the project; the absolute path if it is outside the project.
 pub(crate) fn in_project<'a>(path: &'a WirePath, project: &WirePath) -> &'a [u8] {
     let (path, project) = (path.as_bytes(), project.as_bytes());
     let inside = path.strip_prefix(project).and_then(|rest| rest.strip_prefix(b"/"));
@@ -248,7 +248,7 @@ pub(super) fn reached(grant: &Grant) -> Option<String> {
     Some(places(&words, grant.reach))
 }
 
-/// Appends the special networks that are reached, such as private networks, to `words`.
+/// Appends the names of special networks that may be reached, such as `private networks`, to `words`.
 pub(super) fn places(words: &str, reach: Reach) -> String {
     let Reach { host, lan, link_local, metadata } = reach;
     let besides = [

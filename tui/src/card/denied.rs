@@ -9,7 +9,7 @@ use protocol::known_sockets::gives;
 use super::content::{fact, in_project, named, reached};
 use crate::model::Part;
 
-/// Maximum length of a path in a key hint.
+/// Maximum number of characters of a path in a key hint.
 const LONGEST: usize = 24;
 
 pub(super) const fn title(denial: &Denial) -> &'static str {
@@ -27,7 +27,7 @@ pub(super) const fn grade(denial: &Denial) -> &'static str {
     }
 }
 
-/// Returns the line about the denied access, with the reason.
+/// Returns the line about the denied access, with the reason of the denial.
 pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     let Denial { operation, object, missing_right, .. } = denial;
     let object = match object {
@@ -42,7 +42,7 @@ pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     )
 }
 
-/// Returns the reason of a denial as the end of a sentence; empty if no reason is needed.
+/// Returns the reason of a denial, to be appended to a sentence; empty if the sentence needs no reason.
 pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'static str {
     match (missing.value(), operation) {
         (Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }), _) => {
@@ -56,7 +56,7 @@ pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRigh
     }
 }
 
-/// Returns the access that the command gets when it runs again, one line each.
+/// Returns the additional access that the command gets when it runs again, one line each.
 pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
     let write = params.grant.write.iter().map(|path| {
         let place = if path == project { &b"in this project"[..] } else { in_project(path, project) };

@@ -1,4 +1,4 @@
-//! Form of an MCP server, while a person fills it in.
+//! Form that an MCP server sends and a person fills in.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::content::{fact, server_access};
 use crate::model::{Block, Editor, Look, Part};
 use crate::text::SafeText;
 
-/// Maximum number of characters of a field's name before the typed text.
+/// Maximum number of characters of a field's name, shown before the text that is being typed.
 const MARK: usize = 24;
 
-/// Maximum number of values of a field that are listed while another field is selected.
+/// Maximum number of selectable values that are listed for a field that is not at the cursor.
 const MOST_NAMED: usize = 12;
 
 /// Content of a field while a person fills in the form.
@@ -36,7 +36,7 @@ pub(crate) struct FormDraft {
 }
 
 impl FormDraft {
-    /// Returns the form with default values; `None` for another approval request.
+    /// Returns the form with its default values; `None` if the request is not about a form.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::ServerForm(params) = request else { return None };
         let fields = params.fields.clone();
@@ -92,7 +92,7 @@ impl FormDraft {
         }
     }
 
-    /// Returns the beginning of the selected field's name, as the mark before the typed text.
+    /// Returns the name of the selected field, cut to [`MARK`] characters, to be shown before the typed text.
     pub(crate) fn mark(&self) -> String {
         let name: String = self.field().map_or("", FormField::label).chars().take(MARK).collect();
         format!("{name} › ")
@@ -145,7 +145,7 @@ impl FormDraft {
         *entry = Editor::with(values.get(to).copied().unwrap_or_default().to_owned());
     }
 
-    /// Returns the values; `None` if a field is invalid. That field is then selected.
+    /// Returns the values of all fields. If a field is invalid, selects it and returns `None`.
     pub(crate) fn values(&mut self) -> Option<FormValues> {
         let mut values = FormValues::new();
         let mut first = None;
@@ -163,7 +163,7 @@ impl FormDraft {
         Some(values)
     }
 
-    /// Returns the text of the form, and the index of the selected field's part. `editing` marks the selected field.
+    /// Returns the form as a block, and the index of the selected field's part. Marks the selected field if `editing`.
     pub(crate) fn block(&self, params: &ServerFormParams, editing: bool) -> (Block, usize) {
         let asked = format!("the MCP server {} asks during the call of {}:", params.server, params.tool);
         let mut parts = vec![

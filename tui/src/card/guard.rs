@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Minimum time from the appearance of a request, or from the last key, until a key counts as an answer.
+/// Time during which a request must be visible, without any key, before a key counts as an answer.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ impl Guard {
         self.drawn.get_or_insert(at);
     }
 
-    /// Records a key. True if the key counts as an answer; an early key extends the waiting time.
+    /// Records a key. True if it counts as an answer; a key that comes too early restarts the time [`QUIET`].
     pub(crate) fn key(&mut self, at: UiTime) -> bool {
         self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
         self.last_key = self.last_key.max(at);

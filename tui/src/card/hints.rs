@@ -7,7 +7,7 @@ use crate::keymap::Keymap;
 
 pub(crate) const APART: u16 = 2;
 
-/// Minimum columns of a card whose hints are full sentences.
+/// Minimum width of a card in columns for key hints that are full sentences.
 const WIDE: u16 = 50;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Hint {
     }
 }
 
-/// Returns the key hints. `below` is the number of text rows below the visible ones.
+/// Returns the key hints. `below` is the number of rows of text below the visible ones.
 pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {
@@ -121,7 +121,7 @@ impl Keys<'_> {
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
-    /// Returns a hint to scroll to the end of the text, where an approval becomes possible.
+    /// Returns the hint that the person must scroll to the end of the text before an approval counts.
     fn to_end(&self, mode: KeyMode, end: Command, yes: Command, below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);
@@ -349,7 +349,7 @@ impl Keys<'_> {
             .filter(|_| card.request.turn().is_some())
     }
 
-    /// Returns the hints of a page about the effect of an answer, such as an approval of the whole turn.
+    /// Returns the hints of a page that explains the effect of an answer, such as an approval of the whole turn.
     fn of_page(&self, yes: &str, below: usize, is_read: bool) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Scope, command, word);
         vec![

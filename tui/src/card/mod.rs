@@ -65,7 +65,7 @@ pub(crate) struct Card {
     pub versions: usize,
     /// Markdown of the plan as the person edited it; `None` without an edit.
     pub edited: Option<String>,
-    /// Label of the answer that allows a denied access for the session.
+    /// Label of the answer that allows the denied access for the rest of the session.
     for_session: String,
     pub whole: bool,
     deadline: UiTime,
@@ -77,11 +77,11 @@ pub(crate) struct Card {
     opened: UiTime,
     /// True if the last frame showed the text of the request, not only the title.
     in_sight: bool,
-    /// True if keys arrived together, and one of them would have answered the request.
+    /// True if several keys arrived at once, and one of them would have answered the request.
     in_burst: bool,
     /// Last key that was ignored; `None` after a key that counts.
     dropped: Option<DroppedKey>,
-    /// True once it is known if the agent's reason is visible above the request.
+    /// True once it was checked if the agent's reason is visible above the request.
     is_placed: bool,
 }
 
@@ -93,17 +93,17 @@ pub(crate) enum Stage {
     Comments,
     Steps,
     Form,
-    /// Selection of hunks, or of a file's edited text.
+    /// Page on which parts of a change are selected: hunks, or the edited text of a file.
     Part,
     Versions(Compared),
     Rule(CardPage),
     /// Page about allowing all requests of the turn.
     Turn(CardPage),
-    /// Page about allowing commands in the project, with the file that stores this approval.
+    /// Page about always allowing some commands in the project, with the file that stores this permission.
     Project(CardPage),
 }
 
-/// Key that was ignored, by reason.
+/// Ignored key, with the reason why it was ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DroppedKey {
     TooEarly(Key),
@@ -170,7 +170,7 @@ impl Card {
         }
     }
 
-    /// True if the request is about an access that the sandbox has denied, or will deny.
+    /// True if the request is about an access that the sandbox denied, or would deny.
     pub(crate) const fn is_about_denial(&self) -> bool {
         matches!(*self.request, ServerRequest::DeniedCommandApproval(_) | ServerRequest::HostApproval(_))
     }
@@ -182,12 +182,12 @@ impl Card {
         self.body = CardPage::new(block, revision);
     }
 
-    /// True at the first call for this request.
+    /// Returns true at the first call for this request, then false.
     pub(crate) const fn is_new(&mut self) -> bool {
         !std::mem::replace(&mut self.is_placed, true)
     }
 
-    /// Removes the agent's reason. Called before the first frame that shows the request.
+    /// Removes the agent's reason from the text of the request, before the request is first drawn.
     pub(crate) fn leave_out_reason(&mut self) {
         content::remove_reason(&mut self.body.block);
     }
@@ -340,12 +340,12 @@ impl Card {
         self.opened = at;
     }
 
-    /// True for a short time after a page was opened, in which a key may be the next letter of a message.
+    /// True shortly after a page was opened: a key may then be the next letter of a message that the person is typing.
     pub(crate) fn has_just_opened(&self, at: UiTime) -> bool {
         at < self.opened.plus(QUIET)
     }
 
-    /// True if the person has enlarged the request to the whole screen; false for a plan, which always has it.
+    /// True if the person has enlarged the request to the whole screen; false for a plan, which always fills it.
     pub(crate) const fn is_enlarged(&self) -> bool {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
@@ -363,7 +363,7 @@ impl Card {
         self.in_burst && !self.is_open(now)
     }
 
-    /// Returns the time from which keys count; `None` if keys count already or the request was not on the screen yet.
+    /// Returns the time from which keys count as answers; `None` if they count already or the request is not drawn yet.
     pub(crate) fn opens_at(&self, now: UiTime) -> Option<UiTime> {
         self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
     }
@@ -374,8 +374,7 @@ impl Card {
         self.in_sight = false;
     }
 
-    /// Checks if an approval counts. On the page of parts, which shows the whole change, the text of the request itself
-    /// need not be read to its end.
+    /// Checks if an approval counts now. Except on the page of parts, the text must be read to its end.
     pub(crate) fn approvable(&self, now: UiTime) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)

@@ -1,4 +1,4 @@
-//! Page on which a person approves parts of a change: some hunks, or an edited text of a file.
+//! Page on which a person approves some hunks of a change, or a text of a file that the person has edited.
 
 use ipc::path::WirePath;
 use protocol::approval::{
@@ -18,7 +18,7 @@ pub(crate) struct PartPage {
     files: Vec<PartFile>,
     /// Index of the hunk or edited text at the cursor, counted over all files.
     at: usize,
-    /// True if a text has changed since the last layout.
+    /// True if a file's text was edited after the last layout.
     has_other_text: bool,
     pub sheet: CardPage,
 }
@@ -28,21 +28,21 @@ struct PartFile {
     path: WirePath,
     change: FileChange,
     text: ChangedText,
-    /// True for each hunk that the person approves.
+    /// True at the index of each hunk that the person approves.
     hunks: Vec<bool>,
     /// Text from the person's editor, and true if the person approves it; `None` without an edit.
     edited: Option<(String, bool)>,
 }
 
-/// Row of a hunk or of an edited text on the page.
+/// Row of the page, for one hunk or one edited text.
 struct PartRow<'a> {
     is_chosen: bool,
     words: String,
-    /// Diff of an approved part, or the bare text of a part that is left out.
+    /// `Ok` with the diff of an approved part; `Err` with the plain text of a part that is not approved.
     body: Result<Diff, &'a str>,
 }
 
-/// Numbers of approved and of all parts, for the hints.
+/// Number of approved parts and number of all parts, for the hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub count: usize,
@@ -57,7 +57,7 @@ impl PartFile {
         if self.edited.is_some() { 1 } else { self.hunks.len() }
     }
 
-    /// Returns the approved part of the file; `None` if nothing is approved.
+    /// Returns the approved hunks or text of the file; `None` if nothing in the file is approved.
     fn part(&self) -> Option<FilePart> {
         let path = self.path.clone();
         if let Some((text, is_chosen)) = &self.edited {
@@ -74,7 +74,7 @@ impl PartFile {
 }
 
 impl PartPage {
-    /// Returns a page with everything approved; `None` if the request does not allow a partial approval.
+    /// Returns a page with every part approved; `None` if the request cannot be approved in part.
     pub(crate) fn of(params: &ApplyPatchApprovalParams) -> Option<Self> {
         let file = |(path, change): (&WirePath, &FileChange)| {
             let hunks = vec![true; change.hunks().len()];
@@ -120,8 +120,8 @@ impl PartPage {
         Some((file.path.clone(), text))
     }
 
-    /// Takes over a text from the person's editor. The requested text approves all hunks; the present text of the file
-    /// approves none.
+    /// Stores the text of a file from the person's editor. A text equal to the requested one approves all hunks
+    /// instead; a text equal to the present file approves none.
     pub(crate) fn edit(&mut self, path: &WirePath, text: String) {
         let before: usize =
             self.files.iter().take_while(|file| file.path != *path).map(PartFile::items).sum();
@@ -137,7 +137,7 @@ impl PartPage {
         self.has_other_text = true;
     }
 
-    /// Drops the edited text of the file at the cursor; its hunks count again.
+    /// Drops the edited text of the file at the cursor; the selection of hunks applies again.
     pub(crate) fn undo(&mut self) {
         let Some((file, _)) = self.selected() else { return };
         if let Some(file) = self.files.get_mut(file) {
@@ -171,7 +171,7 @@ impl PartPage {
         Some(ReviewDecision::ApprovedInPart { part })
     }
 
-    /// Lays out the page and scrolls to the cursor. The page stays read while its texts are the same.
+    /// Lays out the page and scrolls to the cursor. If no text has changed, a page that counts as read stays so.
     pub(crate) fn lay(
         &mut self,
         params: &ApplyPatchApprovalParams,
@@ -215,7 +215,7 @@ impl PartPage {
         self.sheet.reveal(selected, 1, size);
     }
 
-    /// Returns the index of the file at the cursor, and of the hunk within that file.
+    /// Returns the index of the file at the cursor, and the index of the hunk in that file.
     fn selected(&self) -> Option<(usize, usize)> {
         let mut rest = self.at;
         for (n, file) in self.files.iter().enumerate() {

@@ -24,7 +24,7 @@ pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part
 
 pub const ACCOUNT: &str = "access of the execution, as Bailiwick enforces it";
 
-/// Returns the facts as text. Without a project, every path counts as outside of it.
+/// Returns the facts as text. Without a project, each path is labelled as outside the project.
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
     let mut lines = listed("may", written(params, project));
     lines.push(labelled("network", network(params).as_bytes()));
@@ -35,13 +35,14 @@ pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<S
     lines
 }
 
-/// Puts the label before the first line.
+/// Returns the lines as texts, the first one after the label `name`.
 fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> Vec<SafeText> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
     names.zip(lines).map(|(name, line)| labelled(name, &line)).collect()
 }
 
-/// Returns the writable paths. The word about a path precedes it, so that no path can imitate or hide the word.
+/// Returns a line for each writable path. Words like `write` precede the path, so that no path can imitate or hide
+/// them.
 fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u8>> {
     let write = &params.rights.write;
     if write.is_empty() {
@@ -63,7 +64,7 @@ fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u
     inside.into_iter().chain(beyond).map(line).collect()
 }
 
-/// Returns a note about the paths that will be created in a directory; empty if there are none.
+/// Returns a note about the paths that will be created in a directory; empty if no path will be created.
 fn created(params: &PlanApprovalParams, directory: &WirePath) -> String {
     let of_it = params.to_create.iter().filter(|place| place.directory == *directory);
     let places: Vec<_> = of_it.map(|place| place.path.to_string()).collect();

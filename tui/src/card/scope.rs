@@ -1,4 +1,4 @@
-//! Menu for the scope of an approval for the session, with a preview of the covered actions.
+//! Menu of the actions that an approval for the session can cover, with a preview of each choice.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ enum Choice {
     ExactCall,
     /// All calls of one tool of an MCP server that runs in the sandbox.
     Tool,
-    /// All calls of the tool, also in later sessions of this project.
+    /// All calls of one tool of an MCP server, also in later sessions of this project.
     ToolInProject,
     Prefix {
         words: Vec<String>,
@@ -97,7 +97,7 @@ impl Menu {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
 
-    /// Adds words to the selected prefix of a command, or removes words if `by` is negative.
+    /// Lengthens the selected prefix of a command by `by` words, or shortens it if `by` is negative.
     pub(crate) fn lengthen(&mut self, by: isize) {
         if let Some(Choice::Prefix { words, count }) = self.choices.get_mut(self.chosen) {
             *count = count.saturating_add_signed(by).clamp(1, words.len());
@@ -127,7 +127,7 @@ impl Menu {
         matches!(self.choices.get(self.chosen), Some(Choice::Pattern(_)))
     }
 
-    /// Lays out the menu, which counts as unread again.
+    /// Lays out the menu, which must then be read again before an approval counts.
     pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
         let mut parts: Vec<_> =
             self.command.iter().map(|text| Part::new(text.clone(), Look::Command)).collect();
@@ -218,7 +218,7 @@ impl Choice {
     }
 }
 
-/// Returns the page about an approval for the project, and about the way to revoke it.
+/// Returns the page about always allowing commands in the project, and about revoking this permission.
 pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, previews: Previews) -> Block {
     let heading = "always in this project: no question for commands that begin with";
     let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -237,7 +237,7 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
     Block::of(parts)
 }
 
-/// Returns previews of command prefixes. There is only one if the previews differ in nothing but the prefix.
+/// Returns a preview for each command prefix; one for all if the previews differ in nothing but the prefix.
 fn of_prefixes(prefixes: &[Vec<String>], previews: Previews) -> Vec<String> {
     let each: Vec<_> = prefixes.iter().map(|words| (previews.prefix)(words)).collect();
     let common: Vec<_> = each.iter().filter_map(|text| of_each(text)).collect();
@@ -253,8 +253,8 @@ fn of_prefixes(prefixes: &[Vec<String>], previews: Previews) -> Vec<String> {
     }
 }
 
-/// Returns a preview without its prefix: "Matches `make …`, alone" becomes "Matches each of these, alone". `None` if
-/// the preview has another form.
+/// Returns a preview with `each of these` instead of the prefix: "Matches `make …`, alone" becomes "Matches each of
+/// these, alone". `None` if the preview contains no prefix.
 fn of_each(preview: &str) -> Option<String> {
     let (before, named) = preview.split_once('`')?;
     let (_, after) = named.rsplit_once(" …`")?;
@@ -328,8 +328,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// Returns a suggested pattern: the only file, or all files in the common directory. `None` for paths outside of the
-/// project and for names that are not UTF-8.
+/// Returns a suggested pattern: the path of a single file, or a pattern for all files in the common directory. `None`
+/// for paths outside of the project and for names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
         paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();

@@ -1,4 +1,4 @@
-//! Scrollable page. It records if its end was on the screen: some pages must be read to their end.
+//! Scrollable page that records if its last row was on the screen: some pages must be read to their end.
 
 use crate::model::Block;
 
@@ -15,7 +15,7 @@ impl CardPage {
         Self { block, revision, ..Self::default() }
     }
 
-    /// Replaces the contents. The page counts as unread; the scroll position stays.
+    /// Replaces the contents. The page then counts as unread; the scroll position stays.
     pub(crate) fn renew(&mut self, block: Block, revision: u64) {
         *self = Self { scroll: self.scroll, ..Self::new(block, revision) };
     }
@@ -45,7 +45,7 @@ impl CardPage {
         self.scroll = self.top(width, height).saturating_add_signed(rows).min(last);
     }
 
-    /// Scrolls as little as needed to show a part and `more` parts after it.
+    /// Scrolls as little as needed to show the part with index `part` and the `more` parts after it.
     pub(crate) fn reveal(&mut self, part: usize, more: usize, (width, height): (u16, u16)) {
         let rows = |part: &crate::model::Part| part.rows(width).len();
         let above: usize = self.block.parts.iter().take(part).map(rows).sum();

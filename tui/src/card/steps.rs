@@ -10,7 +10,7 @@ use crate::text::SafeText;
 pub(crate) struct Steps {
     pub draft: Draft,
     editor: Option<Editor>,
-    /// True if the edited field has just been added. If it stays empty, it is removed.
+    /// True if the edited field has just been added. Such a field is removed if it stays empty.
     is_new: bool,
     /// Reason why the last change was rejected; `None` after an accepted change.
     pub remark: Option<String>,
@@ -114,7 +114,7 @@ impl Steps {
         self.sheet.reveal(at, 0, size);
     }
 
-    /// Returns the part of a field; `None` for an empty field outside of the selected step.
+    /// Returns the text of a field as a part; `None` for an empty field of a step that is not selected.
     fn part(&self, number: usize, field: Field, is_chosen: bool, is_in_chosen: bool) -> Option<Part> {
         let step = number.checked_sub(1).and_then(|at| self.draft.plan().steps.get(at));
         let (label, text) = words(step, field, &self.draft.plan().title);

@@ -15,7 +15,7 @@ pub(crate) struct Title {
     counts: String,
 }
 
-/// Minimum columns that are left for a file name; with fewer, the line counts are omitted.
+/// Minimum columns for a file name. If fewer would be left, the line counts are omitted.
 const NAME: usize = 12;
 
 impl Title {
@@ -106,7 +106,7 @@ fn counted(change: &FileChange) -> (usize, usize) {
     }
 }
 
-/// Returns the end of a text, in at most `columns` columns.
+/// Returns the last characters of a text, in at most `columns` columns.
 fn end_of(text: &str, columns: usize) -> String {
     let clusters: Vec<_> = Clusters::new(text, 0).collect();
     let all: usize = clusters.iter().map(|cluster| cluster.columns).sum();
