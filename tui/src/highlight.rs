@@ -1,7 +1,7 @@
 //! Syntax highlighting: comments, strings, keywords and other kinds of text in code.
 //!
-//! The regular expressions of a grammar take tens of milliseconds to compile, so code is shown plain first.
-//! [`CodeToRead`] contains some lines, which are highlighted outside of the drawing loop.
+//! The regular expressions of a grammar take tens of milliseconds to compile, so code is first drawn without colours.
+//! [`CodeToRead`] holds some lines, which the caller highlights outside of the drawing loop.
 
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -25,7 +25,7 @@ static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_new
 
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Replacements of grammars: smaller ones for grammars of 50 MiB, and none for those of logs, which are slow.
+/// Replacements of grammars, by name. Grammars of 50 MiB get smaller ones; slow ones, for logs, get none.
 const INSTEAD: [(&str, &str); 5] = [
     ("TypeScript", "JavaScript"),
     ("TypeScriptReact", "JavaScript"),
@@ -34,7 +34,7 @@ const INSTEAD: [(&str, &str); 5] = [
     ("syslog", "Plain Text"),
 ];
 
-/// Kinds of text by the prefixes of their scopes; a later entry takes precedence.
+/// Kinds of text by prefixes of syntax scopes; a later entry takes precedence.
 static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     let kinds = [
         ("comment", Ink::Comment),
@@ -67,7 +67,7 @@ pub struct CodeRead {
     pub(crate) place: Place,
     pub(crate) number: u64,
     pub(crate) kinds: Vec<Kinds>,
-    /// State for the lines that follow; `None` if they cannot be highlighted.
+    /// Parser state with which the following lines are highlighted; `None` if they cannot be highlighted.
     pub(crate) readers: Option<Readers>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) enum Side {
     Before,
     After,
     Both,
-    /// Gap between two parts of the file; belongs to neither side.
+    /// Lines of the file that are left out between two hunks.
     Gap,
     None,
 }
@@ -169,7 +169,7 @@ impl Reader {
         Some(kinds)
     }
 
-    /// Returns the kind of text at the current position: that of the innermost scope with a kind.
+    /// Returns the kind of text at the current position. The innermost scope for which a kind is known decides.
     fn ink(&self) -> Ink {
         let kind = |scope: &Scope| {
             KINDS.iter().rev().find(|(kind, _)| kind.is_prefix_of(*scope)).map(|(_, ink)| *ink)
@@ -178,7 +178,7 @@ impl Reader {
     }
 }
 
-/// True if a grammar is in use already, or if [`GRAMMARS_USED`] allows one more.
+/// True if the grammar is in use already, or if fewer than [`GRAMMARS_USED`] grammars are in use.
 fn is_used(grammar: &SyntaxReference) -> bool {
     let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
     let is_known = used.contains(&grammar.name);

@@ -1,4 +1,4 @@
-//! Models that `:model` accepts without a question. A mistyped name would only fail at the next request.
+//! Language models that `:model` accepts at once. A typing error in another name would only fail at the next request.
 
 use similar::TextDiff;
 
@@ -13,11 +13,11 @@ pub struct KnownModel {
     pub name: String,
     /// Size of the context window in tokens.
     pub window: u64,
-    /// Price in words; `None` if unknown.
+    /// Price as text; `None` if unknown.
     pub price: Option<String>,
 }
 
-/// Minimum similarity of a suggested name, from 0 to 1.
+/// Minimum similarity of a suggested name to the typed one, from 0 to 1.
 const LIKE: f32 = 0.6;
 
 /// Maximum number of suggested names.
@@ -63,7 +63,7 @@ impl KnownModels {
     }
 }
 
-/// True if a name is a known name, a dated version of it, or begins with a known prefix.
+/// True if `name` is `known`, or `known` with a date. If `known` ends with `*`, true if `name` has that prefix.
 fn stands_for(known: &str, name: &str) -> bool {
     let is_date = |rest: &str| {
         let digits = rest.strip_prefix('-').map(|rest| rest.replace('-', ""));

@@ -17,7 +17,7 @@ use crate::view::Shown;
 pub enum Msg {
     /// Key press.
     Key(KeyEvent),
-    /// Key that was read together with others, as in a paste without marks. It never answers a request.
+    /// Key that was read together with others, as when a terminal sends a paste as keys. It never answers a request.
     KeyOfMany(KeyEvent),
     Paste(String),
     Submit(String),
@@ -27,16 +27,16 @@ pub enum Msg {
     /// New number of columns and rows of the terminal.
     Resize(u16, u16),
     Core(UiEvent),
-    /// Time passed, as requested by [`next_tick`](crate::next_tick).
+    /// Some time has passed: the time that [`next_tick`](crate::next_tick) returned.
     Tick,
     /// The frame of [`view`](crate::view()) was written to the terminal and flushed.
     Drawn(Shown),
     Theme(ThemeName),
-    /// The process was stopped and continues. Everything on the screen counts as unseen.
+    /// The process was suspended and now continues. Everything on the screen counts as unseen.
     Resumed,
     /// Result of [`Action::Attach`] and [`Action::AttachClipboard`]: the picture, or an error message.
     Attached(Result<Image, String>),
-    /// Result of [`Action::FindPicture`] if the path is that of a picture.
+    /// Result of [`Action::FindPicture`] if the file at the path is a picture.
     PictureFound {
         text: String,
         image: Image,
@@ -45,7 +45,7 @@ pub enum Msg {
         /// Agent that requests the approval.
         agent: AgentId,
         id: ApprovalId,
-        /// New text; `None` if it is unchanged; `Err` with a message if the editor failed.
+        /// New text of the plan; `None` if unchanged; `Err` with a message if the editor failed.
         edited: Result<Option<String>, String>,
     },
     /// Result of [`Action::EditText`].
@@ -54,19 +54,19 @@ pub enum Msg {
         agent: AgentId,
         id: ApprovalId,
         path: WirePath,
-        /// New text; `None` if it is unchanged; `Err` with a message if the editor failed.
+        /// New text of the file; `None` if unchanged; `Err` with a message if the editor failed.
         edited: Result<Option<String>, String>,
     },
-    /// Result of [`Action::EditPrompt`]: new text; `None` if unchanged; `Err` if the editor failed.
+    /// Result of [`Action::EditPrompt`]: new text; `None` if unchanged; `Err` with a message if the editor failed.
     PromptEdited(Result<Option<String>, String>),
     CodeRead(CodeRead),
     /// Result of [`Action::ReadLog`].
     LogRead(Result<LogRows, String>),
     EventRead(Result<String, String>),
-    /// Answer to a command that the caller executed.
+    /// Answer to a command that the caller executed, to be shown to the person.
     Answer(String),
     Note(String),
-    /// The engine of the session has ended: no input will be answered.
+    /// The session's engine has ended, so actions sent to it have no effect.
     CoreGone,
 }
 
@@ -74,7 +74,7 @@ pub enum Msg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Approval,
-    /// A denied command can run again if the person allows it.
+    /// A command was denied an access, and can run again if the person allows the access.
     Denial,
     /// The session is paused until the disk has free space.
     Paused,
@@ -82,7 +82,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns the text of the notification, which contains no text of a model.
+    /// Returns the text of the notification. It never contains text of the language model.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "Bailiwick: an approval waits for you",
@@ -93,7 +93,7 @@ impl Reason {
     }
 }
 
-/// Part of the transcript to copy.
+/// Piece of the transcript that was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied {
     Answer,
@@ -120,7 +120,7 @@ pub enum Action {
     Attach(PathBuf),
     /// Read the picture in the clipboard; [`Msg::Attached`] returns it.
     AttachClipboard,
-    /// Look for a picture at a pasted path; [`Msg::PictureFound`] returns it.
+    /// Check if there is a picture at this pasted path; if so, [`Msg::PictureFound`] returns it.
     FindPicture {
         text: String,
         path: PathBuf,
@@ -144,7 +144,7 @@ pub enum Action {
     EditPrompt(String),
     /// Add this message or command to the history for later sessions.
     Remember(String),
-    /// Copy this text to the terminal's clipboard and to a file; [`Msg::Note`] reports the result.
+    /// Copy this text to the terminal's clipboard and to a file; [`Msg::Note`] reports success or failure.
     Copy {
         what: Copied,
         /// Text with hidden characters made visible.
@@ -159,17 +159,17 @@ pub enum Action {
     },
     /// Highlight this code in the background; [`Msg::CodeRead`] returns the result.
     Read(Box<CodeToRead>),
-    /// Notify the person by a bell, a notification and the terminal's title.
+    /// Notify the person with the terminal's bell, a desktop notification, and a change of the terminal's title.
     Call(Reason),
-    /// Restore the terminal's title: the person is back.
+    /// Restore the terminal's title, which a notification changed.
     EndCall,
     /// Draw the screen soon, at most 60 times a second.
     Redraw,
     /// Draw the whole screen again.
     Repaint,
     Quit,
-    /// End this session and continue another: the named one, or one that the person chooses.
+    /// End this session and continue another one: the one with this name; with `None`, one that the person chooses.
     Resume(Option<String>),
-    /// Restore the terminal and stop the process. [`Msg::Resumed`] follows when it continues.
+    /// Restore the terminal and suspend the process. [`Msg::Resumed`] follows when the process continues.
     Suspend,
 }

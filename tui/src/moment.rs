@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Point in time of a monotonic clock. This crate reads no clock: the caller passes the time with every message.
+/// Time of a monotonic clock. This crate reads no clock: the caller passes the time with every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UiTime(Duration);
 

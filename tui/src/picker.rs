@@ -2,7 +2,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::start::Capabilities;
 
-/// Number of screen rows for title, filter and keys.
+/// Number of screen rows for the title, the filter and the key hints.
 pub(crate) const AROUND: u16 = 4;
 
 pub(crate) const TALL: u16 = 2;
@@ -13,7 +13,7 @@ const LONGEST: usize = 200;
 pub struct PickerRow {
     pub title: String,
     pub about: String,
-    /// True if the row is always listed. Tab shows and hides the other rows.
+    /// True if the row is always listed; false if it is listed only after Tab.
     pub is_near: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Picker {
     rows: Vec<PickerRow>,
     small: Vec<String>,
     pub(crate) typed: String,
-    /// True if all rows are listed, not only the near ones.
+    /// True if all rows are listed, not only those with `is_near`.
     pub(crate) shows_all: bool,
     found: Vec<usize>,
     chosen: usize,
@@ -99,7 +99,7 @@ impl Picker {
         places.filter_map(|(place, at)| Some((self.rows.get(*at)?, place == self.chosen)))
     }
 
-    /// Returns the number of matching rows, and the number of rows without the filter.
+    /// Returns the number of rows that match the filter, and the number of rows that there would be without a filter.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.found.len(), self.rows.iter().filter(|row| self.shows_all || row.is_near).count())
     }

@@ -28,11 +28,11 @@ pub struct Start {
     pub status: StatusWords,
     /// Function that formats a time of the log, in milliseconds since the epoch, in the time zone of the machine.
     pub local_time: fn(u64) -> String,
-    /// Functions that describe the scope of an approval.
+    /// Functions that describe in words the actions which an approval would cover.
     pub previews: Previews,
-    /// Origins of the settings that cause approval requests.
+    /// Origins of the settings because of which approvals are requested.
     pub origins: Origins,
-    /// Commands and tools that need no approval in this project, each in words with the origin of the setting.
+    /// Commands and tools that need no approval in this project, each in words that include the origin of the setting.
     pub unasked: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Start {
     }
 }
 
-/// Origins of settings for display: `default`, `--mode`, `config.toml:3`.
+/// Origins of some settings, in words: `default`, `--mode`, `config.toml:3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins {
     pub mode: String,
@@ -51,20 +51,20 @@ pub struct Origins {
     pub confirm_shell: String,
 }
 
-/// Setting for the length of the status bar.
+/// Amount of text in the status bar, as set by the person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatusWords {
-    /// Everything that there is room for.
+    /// All values for which there is room.
     #[default]
     Full,
-    /// Only values that differ from the usual ones.
+    /// Only values that differ from the defaults.
     Short,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     pub colour: Colour,
-    /// Theme of the settings, or the one for the terminal's background; `None` if the background is unknown.
+    /// Theme from the settings, else the one for the terminal's background; `None` if the background is unknown.
     pub theme: Option<ThemeName>,
     pub size: (u16, u16),
 }

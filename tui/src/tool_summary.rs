@@ -11,13 +11,13 @@ const RUN: &str = "run";
 /// Verb of a call of an MCP server's tool.
 const CALL: &str = "call";
 
-/// Separator between the name of an MCP server, which does not contain it, and the name of a tool.
+/// Separator between the name of an MCP server and the name of a tool. Names of servers do not contain it.
 const OF_SERVER: &str = "__";
 
-/// Maximum number of characters of an MCP call's arguments.
+/// Maximum number of characters of an MCP call's arguments in a summary.
 const ARGUMENTS: usize = 60;
 
-/// Summary of a tool call. Its texts come from the model and must be sanitised before display.
+/// Summary of a tool call. Its texts come from the language model and must be sanitised before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSummary {
     verb: String,
@@ -40,7 +40,7 @@ impl ToolSummary {
         self.joined(&self.object)
     }
 
-    /// Returns the summary on one line: the first line of a command with several lines.
+    /// Returns the summary on one line; of a command with several lines, only the first.
     pub fn one_line(&self) -> String {
         let lines = self.object.lines().count();
         match self.object.lines().find(|line| !line.trim().is_empty()) {
@@ -51,12 +51,12 @@ impl ToolSummary {
         }
     }
 
-    /// Returns the summary without the text of a command with several lines.
+    /// Returns the summary on one line; of a command with several lines, nothing but the verb.
     pub(crate) fn head(&self) -> String {
         if self.verb == RUN && self.object.contains('\n') { self.verb.clone() } else { self.text() }
     }
 
-    /// Returns the summary with other line counts, such as `+3 -1`.
+    /// Returns the [`head`](Self::head) with `stat`, such as `+3 -1`, instead of its line counts.
     pub(crate) fn head_with(&self, stat: &str) -> String {
         Self { stat: stat.to_owned(), ..self.clone() }.head()
     }
@@ -90,7 +90,7 @@ pub fn cut(untrusted: &str, columns: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Returns the verb for a tool; the name of the tool if it is unknown.
+/// Returns the verb for a tool; for an unknown tool, the tool's name.
 fn verb(name: &str) -> &str {
     match name {
         "shell_exec" => RUN,
@@ -108,7 +108,7 @@ fn verb(name: &str) -> &str {
     }
 }
 
-/// Splits the name of an MCP server's tool into the names of server and tool; `None` for another name.
+/// Splits `SERVER__TOOL`, the name of an MCP server's tool, into server and tool; `None` for the name of another tool.
 fn of_server(name: &str) -> Option<(&str, &str)> {
     name.split_once(OF_SERVER).filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
@@ -155,7 +155,7 @@ fn called(name: &str, arguments: Option<&Value>) -> String {
     format!("{tool} ({})", end.map_or_else(|| all.clone(), |(end, _)| format!("{}…", &all[..end])))
 }
 
-/// Returns the old and new strings of an edit, in order.
+/// Returns the old and new strings of an edit of a file, in order.
 pub(crate) fn edits(input: &Value) -> Vec<(String, String)> {
     let pair = |edit: &Value| {
         Some((text(edit, "old_string")?.to_owned(), text(edit, "new_string").unwrap_or_default().to_owned()))
@@ -176,7 +176,7 @@ fn edited(input: &Value) -> String {
     added.into_iter().chain(removed).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the size of a written file, such as `(3 lines)`. No lines count as added: the old content is unknown.
+/// Returns the size of a written file, such as `(3 lines)`; not of added lines, since the old content is unknown.
 fn written(input: &Value) -> String {
     match text(input, "content").map(|content| content.lines().count()) {
         Some(1) => "(1 line)".to_owned(),

@@ -81,7 +81,7 @@ impl KeyMode {
         matches!(self, Self::Insert | Self::Command | Self::Form)
     }
 
-    /// True if keys of this mode answer a request. Enter and Space may then only select.
+    /// True if keys of this mode answer an approval request. Enter and Space may then select, but not answer.
     pub const fn decides(self) -> bool {
         matches!(self, Self::Approval | Self::Denied | Self::Scope | Self::Part)
     }

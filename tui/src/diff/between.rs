@@ -8,11 +8,10 @@ use super::{Diff, Kind};
 /// Number of unchanged lines shown around a change.
 const AROUND: usize = 3;
 
-/// Maximum number of line pairs that are compared. With more, everything between the common beginning and end counts as
-/// replaced.
+/// Maximum number of line pairs that are compared. With more, all lines between common beginning and end are replaced.
 const MOST: usize = 1 << 20;
 
-/// Compares two texts. `first_line` is their first line number in the file; `None` for no line numbers.
+/// Compares two texts. `first_line` is the line number in the file at which both begin; `None` shows no line numbers.
 pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Diff {
     let mut diff = Diff::default();
     let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());

@@ -3,7 +3,7 @@ use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 
 const MOST: usize = 2000;
 
-/// Highlighting of a diff: the number of highlighted lines, and the open request for more.
+/// Progress of the highlighting of a diff: the number of highlighted lines, and the open request for more lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     language: Option<String>,
@@ -13,7 +13,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Starts the highlighting of a language; an empty name means none.
+    /// Starts the highlighting of code in a language; an empty name turns it off.
     pub(super) fn of(language: &str) -> Self {
         Self { language: (!language.is_empty()).then(|| language.to_owned()), ..Self::default() }
     }
@@ -21,7 +21,7 @@ impl Code {
     /// Drops an open request for highlighting: the answer would go to another diff.
     pub(super) fn forget(&mut self) {
         if self.awaited.take().is_some() {
-            // The state of the parser is with the dropped request.
+            // The dropped request holds the state of the parser.
             self.language = None;
         }
     }
@@ -31,7 +31,7 @@ impl Code {
         self.language.is_some() && self.awaited.is_none()
     }
 
-    /// Returns the next lines to highlight, as the request with this number.
+    /// Returns the next lines to highlight, and records `number` as the number of this request.
     pub(super) fn begin(&mut self, number: u64, lines: &[DiffLine]) -> Unread {
         self.awaited = Some(number);
         let lines = lines.iter().skip(self.read).take(TOGETHER).map(|line| {
@@ -48,7 +48,7 @@ impl Code {
         Unread { language, readers: self.readers.take(), lines: lines.collect() }
     }
 
-    /// Applies an answer to the lines. False if the answer belongs to another request.
+    /// Applies the result of a highlighting request to the lines. False if it belongs to another request.
     pub(super) fn has_read(&mut self, read: &CodeRead, lines: &mut [DiffLine]) -> bool {
         if self.awaited != Some(read.number) {
             return false;

@@ -4,10 +4,10 @@ use super::{DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
-/// Minimum columns of a screen that shows before and after side by side.
+/// Minimum columns of a screen on which a diff is shown side by side: before at the left, after at the right.
 const WIDE: usize = 140;
 
-/// Minimum columns of an area that shows before and after side by side.
+/// Minimum columns of the area in which a diff is shown side by side; the area may be a part of the screen.
 const NARROWEST: usize = 40;
 
 const BETWEEN: &str = " │ ";
@@ -74,7 +74,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the lines for the two sides of each row. An unchanged line is on both; `None` is an empty side.
+    /// Returns the lines at the left and right of each row; `None` for an empty side. Unchanged lines are on both
+    /// sides.
     fn pairs(&self) -> Vec<(Option<&'a DiffLine>, Option<&'a DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines;
@@ -100,7 +101,7 @@ pub(super) fn is_side_by_side(lines: &[DiffLine], columns: usize, screen: usize)
     screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)
 }
 
-/// Returns the number of columns for the line numbers.
+/// Returns the number of columns at the left that the line numbers take.
 pub(super) fn margin(lines: &[DiffLine]) -> u16 {
     u16::try_from(before(digits(lines)) - 1).unwrap_or_default()
 }
@@ -129,7 +130,7 @@ impl<'a> LaidDiff<'a> {
         Self { line, rows, number, columns, digits }
     }
 
-    /// Adds row `n` of the line. The first row starts with line number and sign.
+    /// Appends row `n` of the wrapped line to `lines`. Row 0 starts with the line number and the sign.
     fn put(&self, n: usize, lines: &mut Lines) {
         let Self { line, digits, .. } = *self;
         let Some(row) = self.rows.get(n) else { return };
@@ -157,7 +158,7 @@ impl<'a> LaidDiff<'a> {
 }
 
 impl DiffLine {
-    /// Divides a row into pieces. Each has a byte range, a kind of text, and true for changed words.
+    /// Divides a row into pieces: byte range, kind of text, and true if the piece belongs to a changed word.
     fn pieces(&self, row: Range<usize>) -> Vec<(Range<usize>, Ink, bool)> {
         let ends = |range: &Range<usize>| [range.start, range.end];
         let kinds = self.kinds.iter().flat_map(|(range, _)| ends(range));
@@ -175,7 +176,7 @@ impl DiffLine {
     }
 }
 
-/// Number of columns for line number and sign.
+/// Number of columns before the text, for line number and sign.
 const fn before(digits: usize) -> usize {
     1 + if digits > 0 { digits + 1 } else { 0 }
 }

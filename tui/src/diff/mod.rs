@@ -24,11 +24,11 @@ pub(crate) struct Diff {
 #[derive(Clone, Debug)]
 struct DiffLine {
     kind: Kind,
-    /// Line numbers before and after the change; `None` on a side without the line, or if unknown.
+    /// Line number before and after the change; `None` if the line is not in that version, or if unknown.
     numbers: [Option<u64>; 2],
     text: SafeText,
     words: Vec<Range<usize>>,
-    /// Kinds of text in the line; empty until the line is highlighted.
+    /// Byte ranges of the line with their kinds of text; empty until the line is highlighted.
     kinds: Vec<(Range<usize>, Ink)>,
 }
 
@@ -37,7 +37,7 @@ enum Kind {
     Same,
     Added,
     Removed,
-    /// Gap between two parts of the file.
+    /// Lines of the file that are left out between two hunks.
     Gap,
     Note,
 }
@@ -118,12 +118,13 @@ impl Diff {
         self.code.begin(number, &self.lines)
     }
 
-    /// Applies an answer to a request for highlighting. False if the answer belongs to another request.
+    /// Applies the result of a highlighting request. False if it belongs to another request.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         self.code.has_read(read, &mut self.lines)
     }
 
-    /// Lays out the diff in `columns` columns, on a screen or card of `screen` columns.
+    /// Lays out the diff in `columns` columns, side by side if `screen`, the width of the screen or card, is large
+    /// enough.
     pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
         let layout = Layout::new(&self.lines, columns);
         if self.is_side_by_side(columns, screen) { layout.side_by_side() } else { layout.one_below_another() }
@@ -137,7 +138,7 @@ impl Diff {
         layout::margin(&self.lines)
     }
 
-    /// Returns a line with its sign, as in a patch; `None` if there is no such line.
+    /// Returns a line with `+`, `-` or a space before it, as in a patch; `None` if there is no line with this index.
     pub(crate) fn written_line(&self, line: usize) -> Option<String> {
         let line = self.lines.get(line)?;
         let sign = match line.kind {

@@ -9,7 +9,7 @@ struct Hunk {
     new_left: u64,
 }
 
-/// Reads a unified diff. Lines outside of its hunks become notes.
+/// Parses a unified diff. Lines outside of its hunks become lines of kind `Note`.
 pub(crate) fn read_unified(unified: &str) -> Diff {
     let mut diff = Diff::default();
     let mut hunk = Hunk::default();

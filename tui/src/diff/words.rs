@@ -7,7 +7,7 @@ use crate::text::Clusters;
 
 const LONGEST: usize = 1000;
 
-/// Minimum similarity of two lines whose words are compared, from 0 to 1.
+/// Minimum similarity of a removed and an added line, from 0 to 1, for a comparison of their words.
 const LEAST: f32 = 0.4;
 
 /// Maximum number of word pairs that are compared in one diff.
@@ -29,7 +29,8 @@ pub(super) fn compare_words(lines: &mut [DiffLine]) {
     }
 }
 
-/// Returns the number of compared word pairs. If there are more than `most`, compares nothing and returns `most`.
+/// Marks the different words of two lines. Returns the number of compared word pairs. If there would be more than
+/// `most`, compares nothing and returns `most`.
 fn compare(old: &mut DiffLine, new: &mut DiffLine, most: usize) -> usize {
     let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
     if old_text.len().max(new_text.len()) > LONGEST {

@@ -30,7 +30,7 @@ const NAMES: &[(&str, KeyCode)] = &[
 const MODIFIERS: &[(&str, KeyModifiers)] =
     &[("ctrl-", KeyModifiers::CONTROL), ("alt-", KeyModifiers::ALT), ("shift-", KeyModifiers::SHIFT)];
 
-/// Labels of keys whose label is not the capitalised name in the configuration.
+/// Labels of keys that are not just the capitalised name of the key in the configuration.
 const LABELS: &[(KeyCode, &str)] = &[
     (KeyCode::Up, "↑"),
     (KeyCode::Down, "↓"),
@@ -76,7 +76,7 @@ impl Key {
         }
     }
 
-    /// True for Enter, Space and the keys that terminals send for them. Hands rest on these keys.
+    /// True for Enter, Space, and Ctrl+J and Ctrl+M, which terminals send as Enter. Fingers often rest on these keys.
     pub fn is_enter_or_space(self) -> bool {
         let sent_as_enter = |c| self.modifiers.contains(KeyModifiers::CONTROL) && matches!(c, 'j' | 'm');
         match self.code {
@@ -88,7 +88,7 @@ impl Key {
 }
 
 impl From<KeyEvent> for Key {
-    /// Converts a key event. Characters lose the shift modifier, since they are capital letters already.
+    /// Converts a key event. Shift is removed for characters, which are capital letters already.
     fn from(event: KeyEvent) -> Self {
         let known = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
         let mut modifiers = event.modifiers & known;

@@ -57,8 +57,8 @@ const NEEDED: &[(KeyMode, Command)] = &[
 ];
 
 impl Keymap {
-    /// Applies rebindings to the default keys. Fails for an unknown name, an unsafe key for an approval, and a needed
-    /// command without a key.
+    /// Applies rebindings to the default keys. Fails if a name is unknown, if a key is unsafe for an approval, or if a
+    /// needed command loses all of its keys.
     pub fn new(rebindings: &[Rebinding]) -> Result<Self, KeymapError> {
         let mut map = Self::from_table()?;
         for rebinding in rebindings {

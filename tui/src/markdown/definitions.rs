@@ -5,7 +5,7 @@ use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
 use super::{OPTIONS, notes};
 
-/// Maximum number of link definitions that are kept of a reply.
+/// Maximum number of link definitions of a reply that are kept; later ones are ignored.
 const MOST: usize = 1000;
 
 /// Link definitions before a position in a text.
@@ -30,7 +30,7 @@ impl Definitions {
         }
     }
 
-    /// Returns the address and title of a link that is defined outside of its block; `None` if it is not defined.
+    /// Returns the address and title of a link that its block does not define; `None` if no earlier block defines it.
     pub(super) fn find<'a>(&self, link: &BrokenLink<'_>) -> Option<(CowStr<'a>, CowStr<'a>)> {
         if notes::raised(&link.reference).is_some() {
             return Some((notes::ADDRESS.into(), "".into()));

@@ -17,7 +17,7 @@ struct Link {
     address: String,
     title: String,
     label: String,
-    /// True if the link stands for the number of a footnote.
+    /// True if the link is the number of a footnote.
     is_note: bool,
 }
 
@@ -107,7 +107,7 @@ impl Inline {
         self.links.push(Link { address, title: title.to_string(), label: String::new(), is_note });
     }
 
-    /// Ends a link. The address is always shown, so that the label cannot hide it.
+    /// Ends a link, and appends its address, so that the label cannot hide it.
     fn end_link(&mut self) {
         let Some(link) = self.links.pop().filter(|link| !link.is_note) else { return };
         let title = if link.title.is_empty() { String::new() } else { format!(" \"{}\"", link.title) };

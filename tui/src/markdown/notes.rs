@@ -1,6 +1,6 @@
 //! Numbers of footnotes: `[^1]` is shown as `¹`. Other names in such brackets stay as written.
 
-/// Placeholder for the link address of a footnote's number.
+/// Link address that marks a link as the number of a footnote.
 pub(super) const ADDRESS: &str = "^";
 
 const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
@@ -11,7 +11,7 @@ pub(super) fn raised(name: &str) -> Option<String> {
     number.chars().map(digit).collect()
 }
 
-/// Returns a text whose first line begins a footnote, with the number raised; `None` for another text.
+/// Returns the text with the footnote number in front replaced by a raised one; `None` if it begins no footnote.
 pub(super) fn begun(text: &str) -> Option<String> {
     let (name, note) = text.strip_prefix('[')?.split_once("]:")?;
     Some([&raised(name)?, ":", note].concat())

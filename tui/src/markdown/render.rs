@@ -12,15 +12,15 @@ use super::{OPTIONS, Piece, Table, notes};
 use crate::model::{Block, Look, Part};
 use crate::text::{Ink, SafeText, Styled, Tone};
 
-/// Margin before every row. The first columns of the transcript are reserved for Bailiwick itself.
+/// Margin before every row. Only Bailiwick itself writes into the first columns of the transcript.
 const MARGIN: &str = "  ";
 
-/// Maximum depth of quotations and lists that are indented.
+/// Maximum number of nested quotations and lists that are indented.
 const DEEPEST: usize = 16;
 
 const BULLET: &str = "• ";
 
-/// Maximum length of the line below a title.
+/// Maximum length of the line below a heading, in columns.
 const RULE: usize = 24;
 
 pub(crate) fn render(piece: &Piece, look: Look) -> Block {
@@ -91,7 +91,7 @@ struct Render {
     code: Option<RenderedCode>,
     table: Option<Table>,
     is_cell: bool,
-    /// True if an empty row must precede the next paragraph.
+    /// True if an empty row must precede whatever comes next.
     gap: bool,
     number: Option<u64>,
     is_continued: bool,
@@ -106,7 +106,7 @@ enum Around {
     Quote,
     /// List, with the number of its next item; `None` for bullets.
     List(Option<u64>),
-    /// List item: its mark, and true if the mark has been shown.
+    /// List item: its bullet or number, and true once that has been shown.
     Item(String, bool),
 }
 
@@ -134,7 +134,7 @@ impl Render {
         }
     }
 
-    /// True if the next text is the first of a list item with a bullet.
+    /// True if the next text is the first one in a list item that has a bullet.
     fn has_bullet(&self) -> bool {
         self.around.len() <= DEEPEST
             && matches!(self.around.last(), Some(Around::Item(mark, false)) if mark == BULLET)
@@ -238,7 +238,7 @@ impl Render {
         true
     }
 
-    /// Shows text as written that a Markdown parser drops, such as a link definition.
+    /// Shows Markdown that the parser drops, such as a link definition, unchanged.
     fn unread(&mut self, text: &str, range: Range<usize>) {
         let text = text.get(range).unwrap_or_default();
         if !text.trim().is_empty() {
@@ -269,7 +269,7 @@ impl Render {
         self.gap = false;
     }
 
-    /// Adds an empty row if a block has ended.
+    /// Ends the paragraph, and adds an empty row if one is due.
     fn apart(&mut self) {
         self.end_paragraph();
         if std::mem::take(&mut self.gap) {
@@ -334,7 +334,7 @@ impl Render {
         }
     }
 
-    /// Returns the marks before the first row of a part and before the other rows.
+    /// Returns the margins of a part with the marks of its quotations and lists: for the first row, and for all others.
     fn prefix(&mut self) -> (String, String) {
         let (mut first, mut rest) = (MARGIN.to_owned(), MARGIN.to_owned());
         for around in self.around.iter_mut().take(DEEPEST) {

@@ -21,7 +21,7 @@ pub(crate) struct Source {
     /// Number of bytes at the beginning of `all` that belong to finished pieces.
     start: usize,
     head: String,
-    /// Number of the list item at the start of the unfinished text; `None` unless it continues a numbered list.
+    /// Number of the list item with which the unfinished text starts; `None` unless it continues a numbered list.
     number: Option<u64>,
     /// True if an empty line precedes the unfinished text.
     is_apart: bool,
@@ -32,9 +32,10 @@ pub(crate) struct Source {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Markdown of the piece. If the piece continues a block, it begins with a repeated code fence or table header.
+    /// Markdown of the piece. A piece that continues a split block begins with a copy of its code fence or table
+    /// header.
     pub text: String,
-    /// True if the text begins with such repeated lines, which an earlier piece shows.
+    /// True if the text begins with such a copy, which must not be shown again.
     pub is_continued: bool,
     /// Number of the first list item; `None` unless the piece continues a numbered list.
     pub number: Option<u64>,
@@ -87,7 +88,7 @@ impl Source {
         }
     }
 
-    /// Finishes the first block. False if the block is still incomplete.
+    /// Finishes the first block of the unfinished text. False if that block is still incomplete.
     fn finish(&mut self, finished: &mut Vec<Piece>) -> bool {
         let windows = [WINDOW / 32, WINDOW / 8, WINDOW].map(|most| self.window(most));
         let next = windows.iter().filter(|window| **window > 0).find_map(|window| {
@@ -127,7 +128,8 @@ impl Source {
         self.start += at;
     }
 
-    /// Returns the end of the last complete line within `most` bytes; the limit itself if the line is too long.
+    /// Returns the end of the last complete line in the first `most` bytes. If no line is complete: 0, or the limit
+    /// itself if a whole [`WINDOW`] is full.
     fn window(&self, most: usize) -> usize {
         let end = self.rest().floor_char_boundary(most);
         let lines = self.rest().get(..end).and_then(|text| text.rfind('\n')).map(|at| at + 1);
@@ -184,20 +186,20 @@ impl Source {
     }
 }
 
-/// Returns the position from which a block can be parsed alone.
+/// Returns the byte offset at which a block must begin to be parsed correctly without the text before it.
 pub(super) fn start(text: &str, event: &Event<'_>, range: &Range<usize>) -> usize {
     // Spaces at the beginning matter for a list or code. Before a paragraph they would turn it into code.
     let counts = matches!(event, Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)));
     if counts { line_start(text, range.start) } else { range.start }
 }
 
-/// Returns the start of the line if only spaces precede the position, else the position.
+/// Returns the start of the line if only spaces precede the byte offset `at` in it, else `at`.
 fn line_start(text: &str, at: usize) -> usize {
     let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }
 }
 
-/// Returns the code fence or table header with which another piece continues the last block; else nothing.
+/// Returns the code fence or table header that must be repeated if the last block is split; empty if none.
 fn head_of(text: &str) -> String {
     let probe = [text.trim_end_matches('\n'), "\nx\n"].concat();
     let mut depth = 0_usize;

@@ -6,7 +6,7 @@ use crate::text::{Clusters, Columns, Ink, Row, Styled, Tone, Wrap, wrap};
 
 const BETWEEN: &str = " │ ";
 
-/// Minimum columns of a wrapped cell. With fewer, each cell gets a separate line.
+/// Minimum columns of a wrapped cell. If cells would be narrower, each cell gets a line of its own.
 const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);

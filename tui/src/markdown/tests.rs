@@ -6,7 +6,6 @@ use super::source::WINDOW;
 use super::*;
 use crate::model::{Block, Look};
 
-/// Renders Markdown that is streamed in these pieces.
 fn blocks<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
     let mut source = Source::default();
     let mut blocks: Vec<Block> = Vec::new();

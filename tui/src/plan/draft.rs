@@ -1,4 +1,4 @@
-//! Plan that a person edits field by field. The supervisor checks if the fields can be written as Markdown.
+//! Plan that a person edits field by field. The supervisor checks if the edited fields can be written as Markdown.
 
 use protocol::plan::{Acceptance, Plan, PlanStep};
 
@@ -10,7 +10,7 @@ pub(crate) struct Draft {
     at: DraftPlace,
     before: Vec<(Plan, DraftPlace)>,
     changes: usize,
-    /// Step number that the person is typing digit by digit.
+    /// Digits of a step number typed so far, as a number.
     typed: usize,
 }
 
@@ -88,7 +88,7 @@ impl Draft {
         self.typed = 0;
     }
 
-    /// Moves the selected condition within its step, or the selected step, by one position.
+    /// Swaps the selected condition with its neighbour in the step; if none is selected, swaps the selected step.
     pub(crate) fn shift(&mut self, down: bool) {
         let DraftPlace { step, field } = self.at;
         let Some(at) = step.checked_sub(1) else { return };
@@ -115,7 +115,7 @@ impl Draft {
         self.go_to(self.at.step + 1);
     }
 
-    /// Adds a condition after the selected one, or as the last one. False if no step is selected.
+    /// Adds an acceptance condition after the selected one, else at the end of the step. False if no step is selected.
     pub(crate) fn add_condition(&mut self) -> bool {
         let Some(step) = self.at.step.checked_sub(1).filter(|at| *at < self.plan.steps.len()) else {
             return false;
@@ -131,7 +131,7 @@ impl Draft {
         true
     }
 
-    /// Deletes the selected condition, or the whole step if its title is selected. The last step stays.
+    /// Deletes the selected condition, or the whole step if its title is selected. The only step of a plan stays.
     pub(crate) fn delete(&mut self) {
         match (self.at.step, self.at.field) {
             (0, _) => {}
@@ -155,7 +155,7 @@ impl Draft {
         }
     }
 
-    /// Changes a selected command into a criterion, or a criterion into a command.
+    /// Changes the selected acceptance condition from a command to a criterion in words, or the reverse.
     pub(crate) fn change_kind(&mut self) {
         let DraftPlace { step, field: Field::Condition(at) } = self.at else { return };
         self.keep();
@@ -186,7 +186,7 @@ impl Draft {
         }
     }
 
-    /// Sets the text of the selected field. False for a title without text. An empty condition is deleted.
+    /// Sets the text of the selected field. Deletes a condition without text. Returns false for a title without text.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
             // The indentation of the first line is significant in Markdown.
@@ -207,7 +207,7 @@ impl Draft {
         true
     }
 
-    /// Sets the text of a field that was just added. Counts as one change together with the addition.
+    /// Sets the text of a field that was just added. Addition and text count as one change.
     pub(crate) fn fill(&mut self, text: &str) {
         self.write(text.trim().to_owned());
     }

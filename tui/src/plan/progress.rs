@@ -1,4 +1,4 @@
-//! Plans of a session and their progress, derived from events.
+//! Plans of a session and their progress, computed from the session's events.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use protocol::plan::{Plan, StepStatus};
 use super::{Step, StepLine, Version};
 use crate::moment::UiTime;
 
-/// Maximum number of plans that are kept, and of versions of each plan.
+/// Maximum number of plans that are kept, and maximum number of versions of each plan.
 const MOST: usize = 16;
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
     pub title: String,
     pub markdown: String,
     pub path: String,
-    /// Versions of the plan by the planning agent and by the person, including earlier plans that this one revises.
+    /// Versions by the planning agent and by the person, from the first plan that this plan revises on.
     versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
     state: StepState,
@@ -121,7 +121,7 @@ impl Plans {
         }
     }
 
-    /// Called when the user's next turn begins: ended plans are no longer shown beside the transcript.
+    /// Removes ended plans from the pane beside the transcript. Called when the user's next turn begins.
     pub(crate) fn forget_ended(&mut self) {
         for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;
@@ -133,7 +133,7 @@ impl Plans {
         executing.or_else(|| self.known.last())
     }
 
-    /// Returns the plan in the pane beside the transcript; `None` if there is none.
+    /// Returns the plan for the pane beside the transcript; `None` if the pane shows no plan.
     pub(crate) fn beside(&self) -> Option<&Progress> {
         self.current().filter(|plan| !plan.past && !plan.steps.is_empty())
     }

@@ -47,7 +47,7 @@ fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
     }
 }
 
-/// Returns the first character, and the number of times that it is repeated.
+/// Returns the first character, and the number of times that it occurs in a row.
 fn run(text: &str) -> (char, usize) {
     let first = text.chars().next().unwrap_or(' ');
     (first, text.chars().take_while(|c| *c == first).count())

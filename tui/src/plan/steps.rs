@@ -14,7 +14,7 @@ pub(crate) struct Step {
     pub status: StepStatus,
     began: Option<UiTime>,
     lasted: Option<Duration>,
-    /// Number of acceptance commands that passed; `None` if they were not run.
+    /// Number of acceptance commands that succeeded; `None` if none was run.
     passed: Option<usize>,
     pub note: Option<String>,
     files: Vec<WirePath>,
@@ -64,7 +64,7 @@ impl Step {
         }
     }
 
-    /// Returns the changed files, such as `changed: src/a.rs, src/b.rs and 3 more`; `None` without changes.
+    /// Returns the files that the step changed, such as `changed: src/a.rs, src/b.rs and 3 more`; `None` without any.
     pub(crate) fn changes(&self, project: &WirePath) -> Option<Vec<u8>> {
         const MOST: usize = 20;
         let name = |path: &WirePath| {

@@ -7,7 +7,7 @@ use crate::diff::between;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// Number of hexadecimal digits of a digest that are shown.
+/// Number of hexadecimal digits of a digest that the person sees.
 const DIGITS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// Compares the last version with the version before it.
+    /// Returns a comparison of the last version with the one before it.
     pub(crate) fn last(versions: Vec<Rc<Version>>, revision: u64) -> Self {
         let new = versions.len().saturating_sub(1);
         let mut compared = Self { old: new.saturating_sub(1), new, versions, sheet: CardPage::default() };

@@ -56,7 +56,7 @@ impl<'a> Iterator for Clusters<'a> {
     }
 }
 
-/// True if a character never combines with another one. Covers most text, without the tables of Unicode.
+/// True if a character never combines with another one. Covers the characters of most texts without a table lookup.
 const fn stands_alone(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2ff}' | '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{27bf}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}')
 }

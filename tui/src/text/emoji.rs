@@ -52,7 +52,7 @@ fn is_keycap(cluster: &str) -> bool {
         && characters.next().is_none()
 }
 
-/// True for an emoji with a selector or a skin tone, and for several such emoji with joiners between them.
+/// True for an emoji with a selector or a skin tone, and for up to [`JOINED`] emoji with joiners between them.
 fn is_joined(cluster: &str) -> bool {
     let elements: Vec<&str> = cluster.split(JOINER).collect();
     let is_sequence = elements.len() > 1 || cluster.chars().nth(1).is_some();

@@ -1,4 +1,4 @@
-//! Characters that are invisible or look like others.
+//! Characters that are invisible, or that look like other characters.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
@@ -21,7 +21,7 @@ pub(super) const fn is_modifier(c: char) -> bool {
     matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// True if a character looks like a space but is another one, which a shell treats differently.
+/// True if a character looks like the ASCII space but is not: a shell does not separate words at it.
 pub(super) const fn is_other_space(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! Output of a program. Colours are drawn; other terminal control sequences are shown as text or dropped.
+//! Output of a program. Its colours are drawn; other terminal control sequences are shown as text or dropped.
 
 use ratatui::style::Modifier;
 use vte::ansi::{Attr, Color, Handler, NamedColor, Processor, Rgb};
@@ -14,7 +14,7 @@ const LONGEST: usize = 128;
 pub struct Output {
     text: Styled,
     state: State,
-    /// Beginning of a control sequence or line end that is incomplete.
+    /// Beginning of a control sequence or of a line end whose rest has not been received.
     held: String,
 }
 
@@ -28,7 +28,7 @@ struct State {
 #[derive(Clone, Copy)]
 enum Effect {
     Style,
-    /// No lasting effect on visible text, such as erasing the rest of a line; the sequence is dropped.
+    /// No effect on text that stays visible, such as erasing the rest of a line. The sequence is dropped.
     Idle,
     /// Any other effect. The sequence is shown as text.
     Other,
@@ -101,7 +101,7 @@ impl Output {
     }
 }
 
-/// Returns the effect and the length of the control sequence at the beginning; `None` if the sequence is incomplete.
+/// Returns the effect and the length of the control sequence at the start of `text`; `None` if it is incomplete.
 fn sequence(text: &str) -> Option<(Effect, usize)> {
     let bytes = text.as_bytes();
     // Strings such as OSC are shown as text: vte would return nothing until they end.
@@ -122,7 +122,7 @@ fn sequence(text: &str) -> Option<(Effect, usize)> {
 }
 
 impl Perform for First {
-    /// Called for a character after a malformed sequence, which vte has dropped.
+    /// Called if vte has dropped a malformed sequence, for the character after it.
     fn print(&mut self, _character: char) {
         self.0 = Some(Effect::Other);
     }

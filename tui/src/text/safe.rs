@@ -9,7 +9,7 @@ use super::hidden::{columns, is_hidden, is_modifier, is_other_space, is_presenta
 
 const TAB: usize = 4;
 
-/// Maximum number of combining marks on one character. More would cover other lines.
+/// Maximum number of combining marks on one character. Higher stacks of marks would cover other lines.
 const MARKS: usize = 4;
 
 /// Maximum number of columns of a grapheme cluster that is drawn unchanged.
@@ -32,16 +32,16 @@ pub struct SafeText {
     escapes: Vec<Range<usize>>,
     manner: Manner,
     column: usize,
-    /// Last cluster in its original form, which later text may continue.
+    /// Last cluster before its conversion, since text that is appended later may continue it.
     tail: Tail,
 }
 
-/// Sets of characters that are escaped.
+/// Degree of strictness: the set of characters that are escaped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Manner {
     #[default]
     Prose,
-    /// Also escapes unusual spaces and presentation selectors.
+    /// Escapes also unusual spaces and presentation selectors.
     Exact,
     Line,
 }
@@ -58,17 +58,17 @@ impl SafeText {
         Self::made(Manner::Prose, untrusted)
     }
 
-    /// Sanitises a command or file content; every character is visible.
+    /// Sanitises a command or file content: every character becomes visible; line ends stay.
     pub fn exact(untrusted: &str) -> Self {
         Self::made(Manner::Exact, untrusted)
     }
 
-    /// Sanitises a name for one line; every character is visible, line ends included.
+    /// Sanitises a name for one line: every character becomes visible, line ends too.
     pub fn line(untrusted: &str) -> Self {
         Self::made(Manner::Line, untrusted)
     }
 
-    /// Sanitises bytes that may not be UTF-8, such as a path, for one line; every byte is visible.
+    /// Sanitises bytes that may not be UTF-8, such as a path, for one line: every byte becomes visible.
     pub fn bytes(untrusted: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push_bytes(untrusted);
@@ -128,7 +128,7 @@ impl SafeText {
         SafeStr { text, escapes: self.escapes.get(first..).unwrap_or_default(), base: range.start }
     }
 
-    /// Appends text, which may continue the last character.
+    /// Appends text. A combining mark at its start joins the last character.
     pub fn push(&mut self, untrusted: &str) {
         let mut tail = std::mem::take(&mut self.tail);
         if tail.raw.is_empty() {
@@ -166,7 +166,7 @@ impl SafeText {
         self.tail = Tail::default();
     }
 
-    /// Removes the beginning, by whole lines if possible, so that at most `keep` bytes are left.
+    /// Removes the beginning, up to the end of a line if possible, so that at most `keep` bytes are left.
     pub fn keep_last(&mut self, keep: usize) {
         let from = self.text.len().saturating_sub(keep);
         let cut = self.cut_after(from);
@@ -179,8 +179,8 @@ impl SafeText {
         });
     }
 
-    /// Returns the first position, starting at `from`, where the text can be cut: after a line, else between two
-    /// independent characters, never inside an escape.
+    /// Returns the first position from `from` on at which the text can be cut: after a line, else before an ASCII
+    /// character, else after an escape. Never inside an escape.
     fn cut_after(&self, from: usize) -> usize {
         let rest = self.text.as_bytes().get(from..).unwrap_or_default();
         if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
@@ -238,8 +238,8 @@ impl SafeText {
         }
     }
 
-    /// True if the cluster is drawn unchanged: it starts with a visible character and is as wide as its characters
-    /// together. In prose, also for emoji that consist of several characters.
+    /// True if the cluster is drawn unchanged: its first character is visible, and all terminals draw it with the same
+    /// width. In prose, also true for emoji of several characters.
     fn is_undisputed(&self, cluster: &str) -> bool {
         if self.manner == Manner::Prose && is_sequence(cluster) {
             return cluster.width() == 2;
@@ -261,7 +261,7 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// Adds the characters of a cluster one by one, and escapes those that could combine with the one before.
+    /// Appends the characters of a cluster one by one, and escapes those that would combine with the character before.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {

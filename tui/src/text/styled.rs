@@ -54,7 +54,7 @@ impl Styled {
         }
     }
 
-    /// True if `longer` starts with this text in the same styles. Then takes it over.
+    /// Appends the rest of `longer` if it starts with this text. Returns false if it does not.
     pub fn goes_on_as(&mut self, longer: &Self) -> bool {
         let len = self.text.len();
         if !longer.text.as_str().starts_with(self.text.as_str()) {
@@ -66,7 +66,7 @@ impl Styled {
         true
     }
 
-    /// Adds a style to bytes that follow all styled ranges.
+    /// Adds a style to a byte range after the last styled range.
     pub fn add(&mut self, range: Range<usize>, tone: Tone) {
         if range.start >= range.end || tone == Tone::default() {
             return;

@@ -21,7 +21,7 @@ pub enum Ink {
     Constant,
     Keyword,
     Name,
-    /// Colours that a command's output chose; `None` for the terminal's own.
+    /// Colours that the output of a command sets; `None` for the terminal's default colour.
     Chosen {
         text: Option<Hue>,
         background: Option<Hue>,

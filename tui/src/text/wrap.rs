@@ -5,20 +5,20 @@ use super::{Cluster, Clusters};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub start: usize,
-    /// Byte offset of the row's end. Trailing spaces may exceed the width.
+    /// Byte offset of the row's end. Trailing spaces of a row may exceed the width.
     pub end: usize,
     pub first: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
-    /// Breaks after spaces and between characters of scripts without spaces; elsewhere only if necessary.
+    /// Breaks after spaces, and between characters of scripts without spaces; inside a word only if it is too long.
     Words,
-    /// Breaks after ` · ` between facts; within a fact only if necessary.
+    /// Breaks after ` · ` between facts; inside a fact only if it is too long.
     Facts,
-    /// Breaks after spaces and after signs between words; elsewhere only if necessary. Nothing exceeds the width.
+    /// Breaks after spaces and signs between words; inside a word only if it is too long. Nothing exceeds the width.
     Code,
-    /// Breaks anywhere. Nothing exceeds the width.
+    /// Breaks at any character. Nothing exceeds the width.
     Anywhere,
 }
 
@@ -91,7 +91,7 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// True if a row may end after the cluster: in scripts without spaces, before most characters.
+/// True if a row may end after a cluster of a script without spaces; depends on the cluster and the next character.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
     cluster.columns == 2
@@ -122,7 +122,7 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
 struct Open {
     start: usize,
     used: usize,
-    /// Byte offset of the end of the last space, and the number of columns up to there.
+    /// Byte offset after the last space, and the number of columns before that offset; `None` without a space.
     space: Option<(usize, usize)>,
     sign: Option<(usize, usize)>,
     has_text: bool,
