@@ -3,7 +3,7 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
-/// Words for the access of an agent that may write nowhere.
+/// Words for the access of an agent that may not write to any directory.
 pub(crate) const READ_ONLY: &str = "read-only";
 
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
@@ -13,12 +13,12 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Returns readable and writable directories in words, without the temporary directory and caches.
+/// Returns the readable and writable directories in words, except the temporary directory and caches.
 pub(crate) fn places(rights: &RightsSummary) -> String {
     without_private(rights).places().to_string()
 }
 
-/// Returns access beyond directories and hosts in words, such as `2 sockets`; `None` if there is none.
+/// Returns access to anything but directories and hosts in words, such as `2 sockets`; `None` if there is none.
 pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     let hidden = (rights.hidden == 0).then_some("nothing hidden".to_owned());
     let reach = rights.reach.to_string();
@@ -44,7 +44,7 @@ fn without_private(rights: &RightsSummary) -> RightsSummary {
     RightsSummary { write, ..rights.clone() }
 }
 
-/// Returns the access in few words with relative paths, such as `writes src, net on`.
+/// Returns an agent's access in few words, with paths relative to the project, such as `writes src, net on`.
 pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("the project".to_owned()),
@@ -63,7 +63,7 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 
-/// Returns the recorded access in words; the recorded text itself if the log has an older format.
+/// Returns the access in words. If the log's format is older, returns the text as it is in the log.
 pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
     rights.value().map_or_else(|| rights.to_string(), plain)
 }

@@ -8,7 +8,7 @@ use crate::moment::UiTime;
 use crate::text::{Ink, SafeText, Styled, Tone};
 use crate::tool_summary::{cut, first_line};
 
-/// Maximum number of columns of a task, of a running call, or of the name of something denied.
+/// Maximum number of columns for each of: task, running call, name of a denied object.
 const COLUMNS: usize = 32;
 
 /// Row of a sub-agent in the transcript of its parent.
@@ -33,7 +33,7 @@ impl AgentRow {
         (self.parent.clone(), self.block)
     }
 
-    /// Sets the text. Returns false if the row has the same text already.
+    /// Replaces the text of the row. Returns false if the new text equals the old one.
     pub(crate) fn set(&mut self, text: &Styled) -> bool {
         let is_new = self.text != *text;
         if is_new {
@@ -61,7 +61,7 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Drops the rows of sub-agents whose blocks, from this index on, were cut from the first agent's transcript.
+    /// Drops the rows in the first agent's transcript whose blocks were removed: block `block` and all later ones.
     pub(crate) fn forget_rows(&mut self, block: usize) {
         let is_cut = |row: &mut AgentRow| row.parent == AgentId::root() && row.block >= block;
         self.all_mut().for_each(|view| _ = view.row.take_if(is_cut));
@@ -72,8 +72,8 @@ impl Agents {
     }
 }
 
-/// Returns the text of a sub-agent's row; `None` if the agent has no row. Example: `→ 1.2 List the tests · read-only ·
-/// run rg -n test · 4 s · $0.01 · blocked: /etc`.
+/// Returns the text of a sub-agent's row; `None` if the sub-agent has no row. Example: `→ 1.2 List the tests ·
+/// read-only · run rg -n test · 4 s · $0.01 · blocked: /etc`.
 pub(crate) fn text(model: &Model, agent: &AgentId, result: Option<&SubAgentResult>) -> Option<Styled> {
     let (_, view) = model.agents.each().find(|(other, _)| *other == agent)?;
     let row = view.row.as_ref()?;
@@ -112,7 +112,7 @@ fn lasted(view: &AgentView, now: UiTime) -> String {
     view.turn.began.map(|began| format!("{} s", now.since(began).as_secs())).unwrap_or_default()
 }
 
-/// Returns the running call, or a word for the state of the turn.
+/// Returns the agent's running call, or a word for its activity if no call runs.
 fn step(model: &Model, agent: &AgentId, view: &AgentView) -> String {
     if model.cards.iter().any(|card| card.asked.agent == *agent) {
         return "asks you".to_owned();
@@ -120,7 +120,7 @@ fn step(model: &Model, agent: &AgentId, view: &AgentView) -> String {
     view.activity().map_or_else(|| view.turn.doing.word().to_owned(), |call| cut(&call, COLUMNS))
 }
 
-/// Returns words for a result: status unless it is done, numbers of steps and changed files, duration.
+/// Returns words for a sub-agent's result: status unless it is done, numbers of steps and changed files, duration.
 fn ending(result: &SubAgentResult) -> Vec<String> {
     let status = match result.status {
         SubAgentStatus::Done => String::new(),
@@ -139,7 +139,7 @@ fn ending(result: &SubAgentResult) -> Vec<String> {
     vec![status, steps, files, duration(result.duration_ms)]
 }
 
-/// Returns the cost in money; the numbers of tokens if no price is known.
+/// Returns the cost in money; if no price is known, the numbers of tokens.
 fn spent(account: &Account) -> String {
     let usage = &account.usage;
     match account.money() {

@@ -24,10 +24,10 @@ pub(crate) struct AgentView {
     pub denied: Vec<String>,
     pub reply: Reply,
     pub answer: String,
-    /// Last text of the agent's last reply; `None` before the first reply.
+    /// Text and blocks of the agent's last reply that contained text; `None` before the first one.
     pub said: Option<SaidLast>,
     pub findings: Findings,
-    /// Messages that the user sent during the turn; they wait for the end of the turn.
+    /// Messages that the user sent while a turn runs; they are sent to the agent after the turn.
     pub queue: VecDeque<Outgoing>,
     pub context: Context,
     pub tasks: Option<TasksUpdated>,
@@ -35,11 +35,11 @@ pub(crate) struct AgentView {
     pub ended: Option<Ended>,
     /// Confined helper processes of the agent, such as gateways and MCP servers.
     pub guests: Guests,
-    /// Notices about hosts that could not be reached, kept so that the events of a worker's end do not repeat them.
+    /// Notices that a host could not be reached. Kept to leave out equal notices from the end of a worker.
     pub unreached: BTreeSet<String>,
-    /// Hosts in open approval requests. Connections to them wait for the answers.
+    /// Hosts in open approval requests. Each waits for the person's answer before the connection is made.
     pub asked_hosts: BTreeMap<ApprovalId, String>,
-    /// MCP servers in open approval requests that contain a form.
+    /// MCP servers in open approval requests that ask the person to fill in a form.
     pub asked_forms: BTreeMap<ApprovalId, String>,
 }
 
@@ -143,8 +143,8 @@ impl Agents {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// Adds usage and cost of a model request to an agent, and to the running turns of its ancestors. A turn includes
-    /// sub-agents that end later, until the user's next message.
+    /// Adds usage and cost of a model request to an agent, and to the last turns of the agent's ancestors. A turn
+    /// includes sub-agents that continue after its end, until the user's next message.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
@@ -156,7 +156,7 @@ impl Agents {
         }
     }
 
-    /// Resets the cost of an agent's last turn, so that the cost of a sub-agent started by the user is shown alone.
+    /// Resets the cost of an idle agent's last turn: the user has started a sub-agent, whose cost is shown alone.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {

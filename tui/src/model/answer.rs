@@ -1,4 +1,4 @@
-//! Answer to a command: a line above the prompt for some seconds, or a page.
+//! Answer to a command: either some lines above the prompt, for a few seconds, or a page.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Answer {
         &self.block
     }
 
-    /// Returns the number of rows that the answer takes above the prompt, at most [`MOST_ROWS`].
+    /// Returns the number of rows above the prompt that the answer needs, at most [`MOST_ROWS`].
     pub(super) fn rows(&self, width: u16) -> u16 {
         u16::try_from(self.height(width)).unwrap_or(MOST_ROWS).min(MOST_ROWS)
     }

@@ -1,10 +1,10 @@
-//! Detection of whether the person is looking at the terminal.
+//! Detection of whether the person is at the terminal, to decide if a notification is needed.
 
 use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Time without a key after which the person counts as absent, for terminals that do not report focus.
+/// Time without a key press after which the person counts as absent, if the terminal does not report focus.
 const AWAY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// Records that the terminal got or lost the focus. True if an open notification must be removed.
+    /// Records that the terminal got or lost the focus. True if a notification is open and must be removed.
     pub(crate) const fn focus(&mut self, at: UiTime, focused: bool) -> bool {
         self.focused = Some(focused);
         focused && self.key(at)
@@ -26,7 +26,7 @@ impl Attention {
         std::mem::replace(&mut self.called, false)
     }
 
-    /// Requests a notification. True if the person is absent and none is open yet.
+    /// Requests a notification. True if the caller must notify: the person is absent, and no notification is open.
     pub(crate) fn call(&mut self, now: UiTime) -> bool {
         let away = match self.focused {
             Some(focused) => !focused,

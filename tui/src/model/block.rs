@@ -8,7 +8,7 @@ use crate::text::Row;
 pub(crate) struct Block {
     pub parts: Vec<Part>,
     pub gap: bool,
-    /// True if the person has opened the block, false if folded; `None` if the folding of the transcript applies.
+    /// True if the person has unfolded this block, false if folded it; `None` if the transcript's setting applies.
     pub opened: Option<bool>,
 }
 
@@ -36,7 +36,7 @@ impl Block {
         Self { gap: true, ..self }
     }
 
-    /// True if the block shows more than its first part while output is folded.
+    /// True if the block has more parts to show than the first one while output is folded.
     fn has_more(&self) -> bool {
         self.parts.iter().skip(1).any(Part::is_told_here)
     }
@@ -46,19 +46,19 @@ impl Block {
         self.parts.first().is_some_and(|part| part.look() == Look::Tool)
     }
 
-    /// True if an empty row separates this block from a call below, which would be hard to find below output.
+    /// True if an empty row is needed between this block and a tool call below it, which is hard to find below output.
     pub(crate) fn parts_from_call(&self) -> bool {
         let look = self.parts.first().map(Part::look);
         matches!(look, Some(Look::Tool | Look::Denial)) && self.has_more()
     }
 
-    /// True if an empty row separates this block from the end of a turn below.
+    /// True if an empty row is needed between this block and a row below it that ends a turn.
     pub(crate) fn parts_from_end(&self) -> bool {
         let look = self.parts.first().map(Part::look);
         self.parts_from_call() || matches!(look, Some(Look::Assistant | Look::Void | Look::Code))
     }
 
-    /// Replaces the contents. Unchanged parts keep their layout.
+    /// Replaces the contents. Parts that are equal in both keep their layout.
     pub(crate) fn renew(&mut self, block: Self) {
         self.gap = block.gap;
         self.parts.truncate(block.parts.len());
@@ -69,7 +69,7 @@ impl Block {
         self.parts.extend(parts);
     }
 
-    /// Returns a copy without folds.
+    /// Returns a copy in which nothing is folded.
     pub(crate) fn whole(&self) -> Self {
         Self { parts: self.parts.iter().map(Part::copy).collect(), gap: false, opened: Some(true) }
     }
@@ -79,7 +79,7 @@ impl Block {
         open != shut
     }
 
-    /// Opens the whole block if some of it is folded, else folds the block.
+    /// Unfolds the block if anything in it is folded, else folds it.
     pub(crate) fn toggle(&mut self, width: u16, unfolded: Unfolded) {
         let whole = Self::sum(&self.parts, width, Unfolded::all(true));
         let shown = Self::sum(&self.parts, width, self.unfolded(unfolded));
@@ -90,7 +90,7 @@ impl Block {
         parts.iter().map(|part| part.showing(width, unfolded).height()).sum()
     }
 
-    /// Returns the folding of this block in a transcript that is folded like `of_all`.
+    /// Returns the folding of this block: the person's choice for the block, else `of_all`, that of the transcript.
     pub(crate) fn unfolded(&self, of_all: Unfolded) -> Unfolded {
         self.opened.map_or(of_all, Unfolded::all)
     }
@@ -99,7 +99,7 @@ impl Block {
         self.height_as(width, self.unfolded(unfolded))
     }
 
-    /// Returns the number of rows under a given folding, instead of the block's own.
+    /// Returns the number of rows if the block is folded as in `unfolded`, whatever the person chose for the block.
     pub(super) fn height_as(&self, width: u16, unfolded: Unfolded) -> usize {
         usize::from(self.gap) + Self::sum(&self.parts, width, unfolded)
     }
@@ -138,7 +138,7 @@ impl Block {
         }
     }
 
-    /// Returns the row at a place; the nearest row if the place is hidden.
+    /// Returns the index of the row that shows `place`; the nearest row if `place` is folded away.
     pub(crate) fn row_of(&self, place: BlockPlace, width: u16, unfolded: Unfolded) -> usize {
         let unfolded = self.unfolded(unfolded);
         let (part, byte) = match place {

@@ -1,13 +1,13 @@
-//! Ending of a call. The result reports it to the model at the beginning or end; the first row of the call shows it in
-//! words.
+//! End of a tool call, such as an exit code. The result states it for the language model, at its beginning or end; the
+//! screen shows it in words in the first row of the call.
 
 use protocol::event::ToolCallStatus;
 
-/// Result of a command, split into output and ending.
+/// Result of a command, split into the output and words about its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandEnd<'a> {
     pub output: &'a str,
-    /// Ending in words, such as `exit code 1`; `None` for exit code 0 and if the ending is unknown.
+    /// Words such as `exit code 1`; `None` for exit code 0, or if it is unknown.
     pub words: Option<String>,
 }
 
@@ -31,7 +31,7 @@ fn exited(content: &str) -> Option<CommandEnd<'_>> {
     Some(CommandEnd { output, words: (end != "exit code 0").then(|| end.to_owned()) })
 }
 
-/// Returns the output before an interruption; the whole result if it says more about the ending.
+/// Returns the output before the user interrupted the call. If the result has another form, returns it unchanged.
 fn until_then(content: &str) -> &str {
     let (first, rest) = content.split_once('\n').unwrap_or((content, ""));
     if !first.starts_with("interrupted by the user") || !first.ends_with("; the call was ended") {

@@ -15,16 +15,16 @@ use crate::diff::Diff;
 use crate::text::{Ink, Output, SafeText, Styled, Tone};
 use crate::tool_summary::{ToolSummary, edits, text};
 
-/// Maximum number of rows of a folded diff or new file.
+/// Maximum number of rows of a diff or a new file that are shown while output is folded.
 const CHANGE: usize = 12;
 
 /// Number of rows at the end of a command's output that are shown while the output is folded.
 const OUTPUT: usize = 8;
 
-/// Maximum size of a call's output in bytes; earlier output is dropped.
+/// Maximum size in bytes of a call's output that is kept; earlier output is dropped.
 const KEPT: usize = 256 << 10;
 
-/// Minimum duration that a row shows, in milliseconds.
+/// Minimum duration of a call, in milliseconds, for the row to show it.
 const TOLD_MS: u64 = 100;
 
 #[derive(Clone, Debug)]
@@ -33,16 +33,16 @@ pub(crate) struct Call {
     pub block: usize,
     name: String,
     summary: ToolSummary,
-    /// Changes that the model requested in the arguments.
+    /// Changes that the call is to make, taken from its arguments.
     wanted: Vec<FileDiff>,
-    /// Answer to the call's approval request, for the first row of the call: `allowed by you`.
+    /// Words about the answer to the call's approval request, for its first row: `allowed by you`.
     answer: String,
-    /// True if the call was refused. The first row has the reason, so the result is not shown.
+    /// True if the call was refused. Its first row shows the reason, so the result is left out.
     pub refused: bool,
     pub is_agent: bool,
-    /// True if the person did not allow an access that the sandbox had denied.
+    /// True if the sandbox denied the call an access and the person did not allow it afterwards.
     pub left_denied: bool,
-    /// True while a request about a denial of the command is open; the command has a result already.
+    /// True while the person is asked if this command, which was denied an access, may run again.
     pub after_denial: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Ending<'a> {
     pub status: ToolCallStatus,
     pub content: &'a str,
     pub duration_ms: u64,
-    /// Changes that the call made; empty if they are unknown.
+    /// Changes that the call made; empty if unknown.
     pub diffs: &'a [FileDiff],
 }
 
@@ -60,7 +60,7 @@ impl Call {
         self.name == "shell_exec"
     }
 
-    /// Returns a call and its block. The caller sets the block's index.
+    /// Returns a call and its block. The caller sets `block`, the index of that block.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
@@ -113,7 +113,7 @@ impl Call {
         }
     }
 
-    /// Returns the result of a call without the last bytes, which explain a denial to the model.
+    /// Returns the result of a call without its last `explanation_bytes`, which explain a denial to the language model.
     pub(crate) fn without_explanation(content: &str, explanation_bytes: Option<u64>) -> &str {
         let bytes = usize::try_from(explanation_bytes.unwrap_or(0)).ok();
         let rest = bytes.and_then(|bytes| content.get(..content.len().checked_sub(bytes)?));
@@ -188,7 +188,7 @@ impl Call {
         }
     }
 
-    /// Returns the summary of a successful call that only read, for a shared row; `None` for another call.
+    /// Returns a summary for a row that several reads share, if the call was a successful read; else `None`.
     pub(crate) fn as_read(&self, ending: &Ending<'_>) -> Option<FinishedRead> {
         let only_reads = matches!(self.name.as_str(), "read_file" | "list_directory" | "search_files");
         (only_reads && ending.status == ToolCallStatus::Completed).then(|| FinishedRead {
@@ -198,7 +198,7 @@ impl Call {
         })
     }
 
-    /// Returns the diff of the changes that were made, or else of the requested ones; `None` if there are none.
+    /// Returns a diff of the changes that the call made, else of those in its arguments; `None` without changes.
     fn change(&self, made: &[FileDiff]) -> Option<Diff> {
         let files = if made.is_empty() { self.wanted.as_slice() } else { made };
         (!files.is_empty()).then(|| of_call(files))
@@ -238,7 +238,7 @@ pub(super) fn duration(ms: u64) -> String {
     if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { format!("{} s", ms / 1000) }
 }
 
-/// Returns the part for input that does not fit on one line; `None` if all of it fits.
+/// Returns a part with the input of a call if one line cannot show all of it; else `None`.
 fn detail(name: &str, input: &Value) -> Option<Part> {
     let folded = |text: &str, look| Part::new(SafeText::exact(text), look).folded(Fold::Head(CHANGE));
     match name {

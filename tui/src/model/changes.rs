@@ -37,16 +37,16 @@ pub(crate) struct Changes {
 #[derive(Debug)]
 pub(super) struct ChangeStep {
     number: usize,
-    /// Absolute path of the file; after a later move, the new path.
+    /// Absolute path of the file. If a later change moves the file, the path after the move.
     pub(super) path: WirePath,
     pub(super) told: ChangeTold,
 }
 
 #[derive(Debug)]
 pub(super) enum ChangeTold {
-    /// Change that the call of a file tool reported.
+    /// Change by a call of a file tool, as the call reported it.
     ByCall(AgentCall, FileDiff),
-    /// Change between two snapshots of the project. True if calls of an interrupted run may have made the change.
+    /// Change found by comparing two snapshots of the project. True if calls of an interrupted run may have made it.
     ByLook(Box<SeenChange>, bool),
 }
 
@@ -122,7 +122,7 @@ impl Changes {
         }
     }
 
-    /// Returns the diff of each file that was changed by change number `first` or a later one.
+    /// Returns the diff of each file since change number `first`, which is included.
     pub(crate) fn since(&self, first: usize, project: &WirePath) -> Vec<Part> {
         let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();
         for step in self.steps.iter().filter(|step| step.number >= first) {
@@ -154,7 +154,7 @@ impl Changes {
         self.next
     }
 
-    /// Returns the sums, such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
+    /// Returns sums, such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
     pub(crate) fn summary(&self) -> Option<String> {
         let mut sum = Counts::default();
         for counts in self.nets.values() {
@@ -192,7 +192,8 @@ impl Changes {
         self.left_out.insert(call);
     }
 
-    /// Returns the changes by file or by step. During a turn, a note says that changes may be missing.
+    /// Returns a block per changed file, or per change if `by_step`. During a turn, a note says that changes may be
+    /// missing.
     pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
         let mut blocks: Vec<_> = if by_step {
             self.steps.iter().map(|step| self.step(step, project)).collect()
@@ -276,7 +277,7 @@ impl Changes {
     }
 }
 
-/// Joins the causes of a change, at most [`SOURCES`] of them.
+/// Joins the calls that may have caused a change; names at most [`SOURCES`] of them.
 fn listed(mut sources: Vec<String>) -> String {
     let more = sources.len().saturating_sub(SOURCES);
     sources.truncate(SOURCES);

@@ -6,7 +6,7 @@ const MOST: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBlock {
     text: Styled,
-    /// Code as the model wrote it, if it has tabs; `None` if the screen shows the same characters.
+    /// Code as the language model wrote it, if it contains tabs; `None` if the screen shows it unchanged.
     tabbed: Option<String>,
     language: String,
     read: usize,
@@ -31,7 +31,7 @@ impl CodeBlock {
     /// Drops an open request for highlighting: the answer would go to another block.
     pub(crate) const fn forget_reading(&mut self) {
         if self.awaited.take().is_some() {
-            // The state of the parser is with the dropped request.
+            // The dropped request holds the state of the parser.
             self.is_over = true;
         }
     }
@@ -48,7 +48,7 @@ impl CodeBlock {
         self.text.push_in(untrusted, Tone::default());
     }
 
-    /// Replaces the code and keeps the highlighted lines. Returns false if `other` does not start with this code.
+    /// Replaces the code and keeps the highlighting. Returns false if `other` does not start with this code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         let goes_on = self.language == other.language && self.text.goes_on_as(&other.text);
         if goes_on {
@@ -57,7 +57,7 @@ impl CodeBlock {
         goes_on
     }
 
-    /// Returns a line as the model wrote it; `None` if the screen shows the same characters.
+    /// Returns a line as the language model wrote it; `None` if the screen shows it unchanged.
     pub(crate) fn written_line(&self, line: usize) -> Option<String> {
         self.tabbed.as_ref()?.split('\n').nth(line).map(str::to_owned)
     }

@@ -1,7 +1,7 @@
-//! Contents of an agent's context window, with an estimated number of tokens of each piece.
+//! Contents of an agent's context window, with an estimated number of tokens for each piece.
 //!
-//! Providers count the tokens of whole prompts only. The pieces are estimated from their bytes, and scaled to the count
-//! of the provider.
+//! Providers count only the tokens of whole prompts. Each piece is estimated from its number of bytes, and the
+//! estimates are then scaled to the provider's count.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(crate) enum PieceKind {
     Calls,
     Files,
     Output,
-    /// Results of tools other than commands.
+    /// Results of all tools except commands.
     Results,
 }
 
@@ -56,11 +56,11 @@ impl PieceKind {
 #[derive(Clone, Debug)]
 pub(crate) struct ContextPiece {
     pub kind: PieceKind,
-    /// Short description: a call, a source, or the beginning of a message.
+    /// Name for display: a call, a source, or the beginning of a message.
     pub name: String,
     /// File that a call read or changed; `None` if there is none.
     pub file: Option<String>,
-    /// Name of the tool; `None` for a piece that is no call or result.
+    /// Name of the tool; `None` if the piece is neither a call nor a result.
     pub tool: Option<String>,
     pub tokens: u64,
     /// Number of the user's messages before the piece.

@@ -1,4 +1,4 @@
-//! Conversion of rows to text for the clipboard, without margins and with wrapped lines joined.
+//! Conversion of rows of the transcript to text for the clipboard. Margins are removed and wrapped lines are joined.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) struct RowRange {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyOf {
-    /// Whole lines, as the model or a tool wrote them.
+    /// Whole lines, as the language model or a tool wrote them.
     Lines,
     /// Characters; rows of a wrapped line are joined.
     Characters,
@@ -42,11 +42,11 @@ struct CopiedPart {
 #[derive(Debug, Default)]
 struct CopiedText {
     text: String,
-    /// True for code: trailing spaces of a line are kept.
+    /// True if the lines are code, whose trailing spaces are kept.
     keeps_blanks: bool,
 }
 
-/// Returns the text of whole blocks, including folded text.
+/// Returns the text of whole blocks, folded text included.
 pub(super) fn text_of(rows: Rows<'_>, blocks: Range<usize>) -> String {
     let end = blocks.end.min(rows.blocks().len());
     let Some(last) = end.checked_sub(1).filter(|last| *last >= blocks.start) else {
@@ -59,7 +59,7 @@ pub(super) fn text_of(rows: Rows<'_>, blocks: Range<usize>) -> String {
     text.trim_matches('\n').to_owned()
 }
 
-/// Returns the text of some columns of a range of rows. `open` replaces the folding of the blocks, if given.
+/// Returns the text in some columns of a range of rows. `open`, if given, replaces the folding of the blocks.
 pub(super) fn copied(
     all: Rows<'_>,
     RowRange { from, to }: RowRange,
@@ -149,7 +149,7 @@ impl Part {
         mark..mark.saturating_add(text)
     }
 
-    /// Returns the text of a row in a range of columns, with the mark if the range begins before the text.
+    /// Returns the text of a row in a range of columns; with the row's mark if the range begins before the text.
     fn cut(&self, row: Row, width: u16, columns: Range<u16>) -> String {
         let begins = self.columns(row, width).start;
         let mut cut = String::new();
@@ -169,7 +169,7 @@ impl Part {
         cut
     }
 
-    /// Returns the mark before a row in ASCII; empty for code.
+    /// Returns the mark before a row, as ASCII characters; empty for code.
     fn lead(&self, row: Row, width: u16) -> String {
         if !self.has_marks() || self.look() == Look::Code {
             return String::new();
@@ -183,7 +183,7 @@ impl Part {
         mark.collect()
     }
 
-    /// Returns the number of the line that a row belongs to, counted from 0.
+    /// Returns the index of the line that a row belongs to, from 0.
     fn line_of(&self, row: Row, width: u16) -> usize {
         let rows = self.rows(width);
         let starts = rows.iter().take_while(|other| other.start <= row.start).filter(|other| other.first);

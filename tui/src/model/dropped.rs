@@ -1,4 +1,5 @@
-//! Pictures dropped on the terminal, which pastes the path of the file. The UI offers to attach them.
+//! Pictures dropped on the terminal window. The terminal pastes the path of the file; the UI offers to attach the
+//! picture.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -12,7 +13,7 @@ const LONGEST: usize = 4096;
 /// Extensions of picture files. The content is checked later.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// Picture that can be attached instead of its pasted path, until the next paste.
+/// Picture whose path was pasted, and which can be attached instead, until the next paste.
 #[derive(Debug)]
 pub(crate) struct Dropped {
     /// Pasted text, as it stands in the prompt.
@@ -41,7 +42,7 @@ pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     is_path.then(|| OsString::from_vec(bytes).into())
 }
 
-/// Removes backslashes of a shell; `None` if an unescaped space separates two paths.
+/// Removes the backslashes of shell quoting; `None` if an unescaped space shows that there are two paths.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -7,10 +7,10 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 const MOST: usize = 4 << 20;
 
-/// Maximum number of lines of a paste that is shown. A longer one is shown as `[20 lines pasted]`.
+/// Maximum number of lines of a paste that is shown as text. A longer paste is shown as `[20 lines pasted]`.
 const MOST_LINES: usize = 10;
 
-/// Characters that stand for long pastes in the text. Unicode reserves them for internal use (noncharacters).
+/// Characters that each represent a long paste in the text. Unicode reserves them for such uses (noncharacters).
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Editor {
         self.with_pastes(&self.text, Cow::Borrowed)
     }
 
-    /// Returns a part of the text for the screen. A long paste is shown as its number of lines.
+    /// Returns the text in a byte range for the screen. A long paste is shown as its number of lines.
     pub(crate) fn drawn(&self, part: Range<usize>) -> String {
         let part = self.text.get(part).unwrap_or_default();
         self.with_pastes(part, |paste| Cow::Owned(format!("[{} lines pasted]", paste.lines().count())))
@@ -145,7 +145,7 @@ impl Editor {
         self.caret = self.boundary_from(start);
     }
 
-    /// Moves the caret up or down and keeps about the same column. Returns false if there is no such line.
+    /// Moves the caret one line up or down, to about the same column. Returns false if there is no such line.
     pub(crate) fn vertical(&mut self, down: bool) -> bool {
         let (start, end) = (self.line_start(self.caret), self.line_end(self.caret));
         let column = self.text[start..self.caret].graphemes(true).count();
@@ -207,7 +207,7 @@ fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Replaces the characters of [`MARKS`], so that pasted text cannot imitate a long paste.
+/// Replaces the characters of [`MARKS`] in pasted text, which could otherwise be confused with a long paste.
 fn without_marks(text: &str) -> Cow<'_, str> {
     if text.contains(|c| MARKS.contains(&c)) {
         Cow::Owned(text.replace(|c| MARKS.contains(&c), "\u{fffd}"))

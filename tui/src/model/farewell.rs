@@ -3,8 +3,8 @@ use std::time::Duration;
 use super::Model;
 use crate::moment::UiTime;
 
-/// Returns the line that is left in the terminal after the session. Example: `Ended · 12 min · 4 files · +18 -5 · $0.41
-/// · 2 things were blocked (bailiwick audit)`.
+/// Returns the line about the session that stays in the terminal after its end. Example: `Ended · 12 min · 4 files ·
+/// +18 -5 · $0.41 · 2 things were blocked (bailiwick audit)`.
 pub(super) fn text(model: &Model) -> String {
     let account = model.agents.spent_in_all();
     let blocked = match model.agents.each().map(|(_, view)| view.denied.len()).sum::<usize>() {

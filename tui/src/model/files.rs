@@ -18,13 +18,13 @@ const LONGEST: usize = 256;
 /// Age from which the list of files is requested again.
 const OLD: Duration = Duration::from_secs(10);
 
-/// Characters that the prompt uses for long pastes.
+/// Characters that represent long pastes in the text of the prompt.
 const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     names: Vec<String>,
-    /// True if the project has more files than `names`.
+    /// True if `names` does not contain all files of the project.
     cut: bool,
     failed: Option<String>,
     asked: Option<UiTime>,
@@ -51,8 +51,8 @@ impl Files {
         self.look_up();
     }
 
-    /// Follows the word at the caret: its position and text, or `None` if it does not start with `@`. Returns true if
-    /// the file names should be requested: a new word has begun, and the last request is old.
+    /// Records the word at the caret, with its position; `None` if the word does not start with `@`. Returns true if
+    /// the caller should request the file names: a new word has begun, and the last request is too long ago.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;
@@ -81,7 +81,7 @@ impl Files {
         self.found.iter().filter_map(|at| self.names.get(*at)).map(String::as_str)
     }
 
-    /// Index of the selected name among the offered ones; `None` if no name is offered.
+    /// Index of the selected file name among the offered ones; `None` if no name is offered.
     pub(crate) fn chosen(&self) -> Option<usize> {
         self.found.len().checked_sub(1).map(|last| self.chosen.min(last))
     }
@@ -96,7 +96,7 @@ impl Files {
         self.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
     }
 
-    /// Returns a sentence about the state of the list, such as `no file matches`; `None` if none is needed.
+    /// Returns a sentence about the list of files, such as `no file matches`; `None` if there is nothing to say.
     pub(crate) fn note(&self) -> Option<String> {
         let Self { names, cut, failed, awaited, found, .. } = self;
         match failed {
@@ -123,7 +123,7 @@ impl Files {
     }
 }
 
-/// Returns the indices of the names that contain the letters of a word in order, best match first.
+/// Returns the indices of the names that contain all letters of `word` in the same order, best match first.
 fn matching(names: &[String], word: &str) -> Vec<usize> {
     if word.is_empty() {
         return (0..names.len().min(OFFERED)).collect();
@@ -140,7 +140,7 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
     scored.into_iter().take(OFFERED).map(|(.., at)| at).collect()
 }
 
-/// Returns the position of the `@` before the caret and the text between them; `None` without an `@`.
+/// Returns the position of the last `@` before the caret and the text between `@` and caret; `None` if there is no `@`.
 pub(crate) fn mention(model: &Model) -> Option<(usize, &str)> {
     let writes = model.mode == Mode::Insert && model.recall.is_none() && model.cards.is_empty();
     let before = model.prompt.text().get(..model.prompt.caret()).filter(|_| writes)?;
@@ -161,7 +161,7 @@ pub(crate) fn are_offered(model: &Model) -> bool {
     mention(model).is_some() && model.files.is_open()
 }
 
-/// Returns the name with an `@`, as a JSON string if it contains spaces or control characters.
+/// Returns a file name after an `@`, as a JSON string if the name contains spaces or control characters.
 fn mentioned(name: &str) -> String {
     let is_odd = |c: char| c.is_control() || MARKS.contains(&c);
     if !name.contains(|c: char| is_odd(c) || c.is_whitespace() || c == '"') {

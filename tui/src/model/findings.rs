@@ -45,7 +45,7 @@ impl Seriousness {
 }
 
 impl Finding {
-    /// Returns a page with file and line, sentence, and the reviewer's reasons.
+    /// Returns a page about the finding: file and line, sentence, and the reviewer's reasons.
     pub(crate) fn page(&self, number: usize) -> Block {
         let Self { severity, place, sentence, rest } = self;
         let head = format!("{number} · {} · {place}", severity.as_str());
@@ -110,7 +110,7 @@ pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     findings
 }
 
-/// Characters of Markdown lists, headings, tables and emphasis that may surround a word.
+/// Characters that may surround a word in Markdown lists, headings, tables and emphasis.
 const SIGNS: [char; 14] = ['-', '*', '+', '#', '|', '_', '[', ']', '(', ')', ':', ',', '.', ' '];
 
 fn head(line: &str) -> Option<Finding> {
@@ -131,7 +131,7 @@ fn head(line: &str) -> Option<Finding> {
     Some(Finding { severity, place: place.to_owned(), sentence, rest: String::new() })
 }
 
-/// Returns the first `FILE:LINE` in a text and the text after it; `None` if there is none.
+/// Returns the first `FILE:LINE` in a text and the text after it; `None` if the text names no file and line.
 fn placed(text: &str) -> Option<(&str, &str)> {
     if let Some((_, after)) = text.split_once('`')
         && let Some((place, rest)) = after.split_once('`')
@@ -152,7 +152,7 @@ fn placed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// True for a file with line numbers after a colon: `src/a.rs:12`, `src/a.rs:12-14`.
+/// True for a file name with one or two line numbers: `src/a.rs:12`, `src/a.rs:12-14`.
 fn is_place(text: &str) -> bool {
     let Some((file, line)) = text.rsplit_once(':') else { return false };
     let is_line = line.starts_with(|c: char| c.is_ascii_digit())
@@ -161,7 +161,7 @@ fn is_place(text: &str) -> bool {
 }
 
 impl Finding {
-    /// Completes a finding. A finding whose first line has no sentence gets the next line as its sentence.
+    /// Completes a finding after its last line. If its first line had no sentence, the next line becomes the sentence.
     fn settle(&mut self) {
         self.rest = self.rest.trim_matches('\n').to_owned();
         if self.sentence.is_empty() {

@@ -1,4 +1,4 @@
-//! Confined helper processes of an agent in the list of agents: network gateways, fetches of pages, and MCP servers.
+//! Confined helper processes, shown in the list of agents: network gateways, fetches of pages, and MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, Network, RightsSummary};
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestStarted, GuestTotals, HostUse};
 
-/// Program name under which the fetch tool's use of hosts is reported.
+/// Name under which connections of the fetch tool are reported, instead of the name of a program.
 const FETCH: &str = "fetch_url";
 
-/// Name of the tool that calls an MCP tool whose name is an argument.
+/// Name of the tool that calls a tool of an MCP server. Server and tool are in the arguments.
 const CALL_TOOL: &str = "call_tool";
 
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Guests {
         notice
     }
 
-    /// Counts a call if an MCP server executes it.
+    /// Counts a tool call if it is a call to an MCP server.
     pub(crate) fn called(&mut self, tool: &str, input: &str) {
         let arguments = (tool == CALL_TOOL).then(|| serde_json::from_str::<serde_json::Value>(input).ok());
         let within = arguments.flatten().and_then(|value| value.get("name")?.as_str().map(str::to_owned));

@@ -5,7 +5,7 @@ use super::editor::Editor;
 #[derive(Debug, Default)]
 pub(crate) struct History {
     sent: Vec<String>,
-    /// Index of the recalled message, and the draft that it replaced at the prompt; `None` while the draft is shown.
+    /// Index of the message shown at the prompt, and the draft that was there before; `None` while the draft is shown.
     at: Option<(usize, Editor)>,
 }
 
@@ -32,7 +32,7 @@ impl History {
         self.show(at, draft, prompt);
     }
 
-    /// Shows the next newer message at the prompt, or the draft after the newest message.
+    /// Shows the next newer message at the prompt; after the newest message, the draft.
     pub(crate) fn forward(&mut self, prompt: &mut Editor) {
         let Some((at, draft)) = self.at.take() else { return };
         if at + 1 < self.sent.len() {

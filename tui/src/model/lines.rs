@@ -28,7 +28,7 @@ impl Lines {
         }
     }
 
-    /// Ends a row. `first` is true if the row starts a line.
+    /// Ends a row. `first` is true if this row is the first of its line.
     pub(crate) fn end_row(&mut self, first: bool) {
         let end = self.text.text().len();
         self.rows.push(Row { start: self.start, end, first });

@@ -10,12 +10,12 @@ pub struct LogRow {
     pub at: u64,
     pub after: Duration,
     pub agent: String,
-    /// Name of the event's kind in the log.
+    /// Kind of the event, by its name in the log.
     pub kind: String,
     pub text: String,
 }
 
-/// Last events of the session log, and the number of earlier ones that are left out.
+/// Last events of the session log, and the number of earlier events that are not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRows {
     pub rows: Vec<LogRow>,
@@ -28,11 +28,11 @@ pub(crate) struct Log {
     left_out: u64,
     awaited: bool,
     filter: String,
-    /// Kind to which the list is limited; `None` for all kinds.
+    /// Kind of the listed events; `None` if all kinds are listed.
     kind: Option<String>,
     found: Vec<usize>,
     chosen: usize,
-    /// Page with one event in full, which replaces the list; `None` while the list is shown.
+    /// Page with one event in full, shown instead of the list; `None` while the list is shown.
     pub event: Option<CardPage>,
 }
 

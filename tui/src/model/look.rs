@@ -6,14 +6,14 @@ use crate::text::Wrap;
 pub(crate) enum Look {
     User,
     Assistant,
-    /// Text of the model in an interrupted reply.
+    /// Text of a reply that was cut off before its end.
     Void,
     Thinking,
     Tool,
     ToolFailed,
     /// Output of a tool, or content of a file.
     Output,
-    /// Code in a message of the model.
+    /// Code in a message of the language model.
     Code,
     Diff,
     Denial,
@@ -69,7 +69,7 @@ impl Look {
         u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
     }
 
-    /// Returns the rule for wrapping lines. In commands and file contents, trailing spaces stay visible.
+    /// Returns the way to wrap lines. In commands and file contents, no trailing spaces are hidden.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
             Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Code,

@@ -106,7 +106,7 @@ pub struct Model {
     pub(crate) now: UiTime,
     pub(crate) size: (u16, u16),
     pub(crate) mode: Mode,
-    /// Mode to return to after a view or a command: Normal or Insert.
+    /// Mode, Normal or Insert, to which the UI returns from a view or a command.
     pub(crate) came_from: Mode,
     pub(crate) prompt: Editor,
     pub(crate) line: Editor,
@@ -114,24 +114,24 @@ pub struct Model {
     pub(crate) palette: Palette,
     pub(crate) files: Files,
     pub(crate) prompts: TypedPrompts,
-    /// The person's own command (`/name`) whose text is at the prompt.
+    /// Custom command (`/name`) of the person whose text is at the prompt; `None` for other text.
     pub(crate) own: Option<OwnTurn>,
     pub(crate) branch: Option<String>,
-    /// Search through the sent messages; `None` unless it replaces the prompt.
+    /// Search through the sent messages, which is shown instead of the prompt; `None` while there is no search.
     pub(crate) recall: Option<Recall>,
     pub(crate) line_for: LineFor,
     pub(crate) log: Log,
     pub(crate) sought: String,
     pub(crate) remark: Option<String>,
-    /// Time of the last Ctrl+C without a turn to stop. A second Ctrl+C soon after ends the session.
+    /// Time of the last Ctrl+C that found no turn to stop. Another Ctrl+C within seconds ends the session.
     pub(crate) leaves: Option<UiTime>,
     pub(crate) answer: Option<Answer>,
-    /// Page that is shown in [`Mode::Page`], such as a long answer.
+    /// Page shown in [`Mode::Page`], such as a long answer to a command.
     pub(crate) page: CardPage,
     pub(crate) known_list: Option<ModelList>,
     pub(crate) run: Option<Run>,
     pub(crate) wrote_at: Option<UiTime>,
-    /// True if a command was typed while an approval request was open: the view of the command covers the request.
+    /// True if the person typed a command while an approval request was open: the command's view covers the request.
     pub(crate) aside: bool,
     pub(crate) attached: Vec<Image>,
     pub(crate) dropped: Option<Dropped>,
@@ -139,7 +139,7 @@ pub struct Model {
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
     pub(crate) rewind: Rewind,
-    /// Sent messages with long pastes that are not in the log yet.
+    /// Sent messages that contain long pastes, until the session log has the messages.
     pub(crate) pasted: VecDeque<Pasted>,
     /// True if the user has hidden the pane of agents and steps.
     pub(crate) is_pane_folded: bool,
@@ -147,16 +147,16 @@ pub struct Model {
     pub(crate) plan_sheet: CardPage,
     /// Comparison of two versions of a plan; `None` while the plan itself is shown.
     pub(crate) versions: Option<Compared>,
-    /// True while the session is paused because the disk of its log is full.
+    /// True while the session is paused because the disk with its log is full.
     pub(crate) paused: bool,
     pub(crate) over: bool,
     pub(crate) cards: VecDeque<Card>,
-    /// Comments on a plan that the planning agent revises. They move to the next approval request for the plan.
+    /// Planning agent that revises a plan, and the comments on the plan, which move to its next approval request.
     pub(crate) comments: Option<(AgentId, Comments)>,
     pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
     pub(crate) answered: usize,
-    /// Number of pages laid out so far; each page gets the next number.
+    /// Number of the last page that was laid out; each page gets the next number.
     pub(crate) revision: u64,
 }
 
@@ -187,16 +187,16 @@ pub(crate) enum LineFor {
 pub(crate) struct Reply {
     pub text: Option<usize>,
     pub source: Source,
-    /// True if some of the streamed text has not been parsed as Markdown.
+    /// True if some of the streamed text is not parsed as Markdown yet.
     pub waits: bool,
     pub read_at: Option<UiTime>,
     pub thinking: Option<usize>,
     pub blocks: Vec<usize>,
-    /// True if text of the reply was streamed; the complete message then adds no text.
+    /// True if the reply's text was streamed, so that the complete message must not be shown again.
     pub streamed: bool,
 }
 
-/// Text of a reply, and the indices of its blocks in the transcript.
+/// Text of an agent's reply, and the indices of its blocks in the transcript.
 #[derive(Clone, Debug)]
 pub(crate) struct SaidLast {
     pub text: String,
@@ -204,7 +204,7 @@ pub(crate) struct SaidLast {
 }
 
 impl Model {
-    /// Starts in Insert mode, with an empty prompt and a greeting.
+    /// Returns the state of a new UI: Insert mode, an empty prompt, and a greeting.
     pub fn new(mut start: Start) -> Self {
         let history = History::of(std::mem::take(&mut start.history));
         let mut model = Self {
@@ -315,7 +315,7 @@ impl Model {
         }
     }
 
-    /// Shows an answer above the prompt, never on a page: the person may be typing.
+    /// Shows an answer above the prompt, never as a page, which would take the keys of a person who is typing.
     pub(crate) fn note(&mut self, look: Look, text: &str) {
         self.answer = Some(Answer::new(look, text, self.now));
     }

@@ -1,4 +1,4 @@
-//! List of models on a page, from which the person chooses one.
+//! List of language models on a page, from which the person chooses one.
 
 use super::{Block, Look, Part};
 use crate::known_models::{KnownModel, KnownModels};
@@ -37,7 +37,7 @@ pub(crate) fn tokens(count: u64) -> String {
 }
 
 impl ModelList {
-    /// Lists all known models, with the current one selected.
+    /// Returns a list of all known models, in which the current one, `now`, is selected.
     pub(crate) fn all(models: &KnownModels, now: &str) -> Self {
         let mut rows: Vec<_> = models.all().map(ModelRow::of).collect();
         if !rows.iter().any(|row| row.name == now) {
@@ -49,7 +49,7 @@ impl ModelList {
         Self { heading, rows, chosen }
     }
 
-    /// Lists models with similar names, and the name as it was typed.
+    /// Returns a list of models with names similar to `name`, and `name` itself as it was typed.
     pub(crate) fn near(models: &KnownModels, name: &str) -> Self {
         let near = models.near(name);
         let mut rows: Vec<_> = near.iter().filter_map(|near| models.named(near)).map(ModelRow::of).collect();
@@ -67,12 +67,12 @@ impl ModelList {
         self.rows.get(self.chosen).map(|row| row.name.as_str())
     }
 
-    /// Returns the row of the page that must be visible: the selected one, or the heading above the first one.
+    /// Returns the row of the page that must be visible: the selected model, or the heading if that is the first one.
     pub(crate) const fn chosen_row(&self) -> usize {
         if self.chosen == 0 { 0 } else { self.chosen + 1 }
     }
 
-    /// Lays the list out; the row of the current model says `now`.
+    /// Returns the list as a block; the row of the current model says `now`.
     pub(crate) fn block(&self, now: &str) -> Block {
         let names = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(NAMES);
         let mut parts = vec![Part::new(SafeText::line(&self.heading), Look::Heading)];

@@ -9,12 +9,12 @@ pub(super) struct Net {
     /// Changed lines; `None` if the texts are unknown or equal.
     pub(super) diff: Option<Diff>,
     more: Counts,
-    /// Changes other than those of lines, such as a new file mode.
+    /// Changes of anything but lines, such as a new file mode.
     pub(super) facts: Vec<String>,
 }
 
 impl Net {
-    /// Combines the changes of one file; `None` if the file is as before.
+    /// Combines all changes of one file; `None` if the file is the same as before them.
     pub(super) fn of(steps: &[&ChangeStep]) -> Option<Self> {
         let (first, last) = (steps.first()?, steps.last()?);
         let (is_new, is_gone) = (comes(first), goes(last));
@@ -90,7 +90,7 @@ fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     facts
 }
 
-/// Returns the numbers of changed lines in files whose contents were too long for the report.
+/// Returns the numbers of changed lines in the changes reported without a diff, since the texts were too long.
 fn untold(steps: &[&ChangeStep]) -> Counts {
     let mut more = Counts::default();
     let number = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -101,7 +101,7 @@ fn untold(steps: &[&ChangeStep]) -> Counts {
     more
 }
 
-/// True if each change starts from the result of the previous change.
+/// True if the old text of each change is the new text of the change before.
 fn follow(texts: &[&FileDiff]) -> bool {
     let follow = |pair: &[&FileDiff]| match pair {
         [one, next] => {
@@ -114,7 +114,7 @@ fn follow(texts: &[&FileDiff]) -> bool {
     texts.first().is_some_and(|first| first.first_line.is_some()) && texts.windows(2).all(follow)
 }
 
-/// Returns one diff from the first text to the last if the changes are consecutive, else all diffs in order.
+/// Returns one diff from the first old text to the last new text if the changes are consecutive, else all diffs.
 fn composed(texts: &[&FileDiff]) -> Diff {
     match (texts.first(), texts.last()) {
         (Some(first), Some(last)) if follow(texts) => of(first.old_text.as_deref(), last),

@@ -8,7 +8,7 @@ pub(crate) struct Outgoing {
     pub images: Vec<Image>,
     /// True if the text is a shell command of the user, typed after `!`.
     pub is_command: bool,
-    /// The user's own command (`/name`) that produced the text; `None` for a typed message.
+    /// Custom command (`/name`) of the person that produced the text; `None` for a typed message.
     pub own: Option<OwnTurn>,
 }
 

@@ -1,11 +1,11 @@
-//! The person's own command (`/name`) whose text is at the prompt.
+//! Custom commands (`/name`) of the person, whose text is placed at the prompt.
 
 use protocol::own_command::OwnCommand;
 
-/// Name of the command that reviews a change.
+/// Name of the built-in command that reviews a change.
 pub(crate) const REVIEW: &str = "review";
 
-/// Effect of the person's own command on the turn that its text starts.
+/// Effect of a custom command on the turn that its text starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnTurn {
     pub name: String,

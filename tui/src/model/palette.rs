@@ -36,15 +36,15 @@ impl<'a> PaletteRow<'a> {
 
 const MOST_USED: usize = 5;
 
-/// Number of latest messages that are searched for used commands.
+/// Number of latest messages in which used commands are searched.
 const LOOKED_AT: usize = 200;
 
 /// State of the list of commands that is open while a command is typed.
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
-    /// Index of the row that was selected with keys; `None` if no key has moved the selection.
+    /// Index of the row that the person selected; `None` if no key has moved the selection.
     chosen: Option<usize>,
-    /// True if the person closed the list. The list opens again for the next command.
+    /// True if the person closed the list, which stays closed for the command that is being typed.
     closed: bool,
 }
 
@@ -57,14 +57,14 @@ impl Palette {
         self.chosen = Some(row);
     }
 
-    /// Resets the selection after the typed text has changed. A closed list may open again unless `has_text` is true.
+    /// Resets the selection after the typed text has changed. A closed list stays closed only if `has_text` is true.
     pub(crate) const fn follow(&mut self, has_text: bool) {
         self.chosen = None;
         self.closed &= has_text;
     }
 }
 
-/// Commands that match the typed text, with the selected one.
+/// Commands that match the typed text, and the selected one of them.
 pub(crate) struct OfferedCommands<'a> {
     typed: &'a str,
     rows: Vec<PaletteRow<'a>>,
@@ -101,14 +101,14 @@ impl<'a> OfferedCommands<'a> {
         Some(self.chosen.map_or(0, |at| at.min(last))).filter(|_| !self.typed.contains(' '))
     }
 
-    /// Index of the row above or below the selected one; wraps around at either end. `None` without a selected row.
+    /// Returns the index of the row below or above the selected one; wraps around. `None` without a selected row.
     pub(crate) fn beside(&self, down: bool) -> Option<usize> {
         let (at, rows) = (self.choice()?, self.rows.len());
         Some(if down { (at + 1) % rows } else { at.checked_sub(1).unwrap_or(rows - 1) })
     }
 
-    /// Returns the name of the selected command, with a space if it takes an argument. True if Enter must not run it
-    /// yet: an argument is missing, or the person neither typed a letter nor selected a row.
+    /// Returns the name of the selected command, with a space if it takes an argument. The `bool` is true if Enter must
+    /// not run it yet: an argument is missing, or the person neither typed a letter nor selected a row.
     pub(crate) fn completed(&self) -> Option<(String, bool)> {
         let row = self.rows.get(self.choice()?)?;
         let blank = if row.takes_argument { " " } else { "" };

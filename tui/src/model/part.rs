@@ -16,13 +16,13 @@ pub(crate) const MEASURE: u16 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     Never,
-    /// Shows nothing unless output is unfolded: another part summarizes this one.
+    /// Shows nothing while output is folded: another part summarizes this one.
     Told,
-    /// Shows everything unless output is unfolded: then the next part shows the whole.
+    /// Shows everything while output is folded. While output is unfolded, the next part shows it in full instead.
     Stands,
-    /// Shows one line with the number of hidden rows unless thinking is unfolded.
+    /// Shows only the number of hidden rows while thinking is folded.
     Thinking,
-    /// Shows this number of first rows unless output is unfolded.
+    /// Shows this number of rows from the beginning while output is folded.
     Head(usize),
     Tail(usize),
 }
@@ -44,7 +44,7 @@ pub(crate) struct Part {
     body: Body,
     look: Look,
     fold: Fold,
-    /// Marks before the first row and before the other rows; `None` for the usual marks of the look.
+    /// Marks before the first row and before the other rows; `None` for the marks that all parts of this look have.
     marks: Option<Box<[SafeText; 2]>>,
     laid: RefCell<LaidPart>,
 }
@@ -61,10 +61,10 @@ enum Body {
 #[derive(Debug, Default)]
 struct LaidPart {
     width: u16,
-    /// Length in bytes of the text that was laid out; `None` before the first layout.
+    /// Length in bytes of the text that is laid out; `None` before the first layout.
     len: Option<usize>,
     rows: Vec<Row>,
-    /// Text for this width, for a body whose text depends on the width, such as a table.
+    /// Text as laid out for one width. Used for tables and diffs, whose text depends on the width.
     text: Styled,
 }
 
@@ -72,7 +72,7 @@ struct LaidPart {
 pub(crate) struct Showing {
     pub from: usize,
     pub count: usize,
-    /// Number of hidden rows, which a line before or after the shown rows reports.
+    /// Number of hidden rows. A line before or after the shown rows says this number.
     pub folded: usize,
     pub marker_first: bool,
 }
@@ -172,7 +172,7 @@ impl Part {
         }
     }
 
-    /// True if the part has its own marks instead of the usual ones of its look.
+    /// True if the part has other marks than those of its look.
     pub(super) const fn has_marks(&self) -> bool {
         self.marks.is_some()
     }
@@ -187,7 +187,7 @@ impl Part {
         !matches!(self.body, Body::Table(_) | Body::Diff(_))
     }
 
-    /// Returns a line as it was written; `None` if the screen shows the same.
+    /// Returns a line as it was written; `None` if the screen shows it unchanged.
     pub(super) fn written_line(&self, line: usize, width: u16) -> Option<String> {
         match &self.body {
             Body::Code(code) => code.written_line(line),
@@ -216,7 +216,7 @@ impl Part {
         }
     }
 
-    /// Replaces the text. Rows that are laid out stay if the new text starts with the present one.
+    /// Replaces the text. If the new text starts with the old one, the layout of the old rows is kept.
     pub(crate) fn becomes(&mut self, other: Self) {
         if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)
             && code.becomes(new)
@@ -256,7 +256,7 @@ impl Part {
         }
     }
 
-    /// Removes the beginning of output that is longer than `most` bytes.
+    /// Removes the beginning of a command's output that is longer than `most` bytes.
     pub(crate) fn keep_last(&mut self, most: usize) {
         if let Body::Output(output) = &mut self.body
             && output.styled().text().len() > most
@@ -276,7 +276,7 @@ impl Part {
         *self.laid.get_mut() = LaidPart::default();
     }
 
-    /// Calls a function with the text whose byte ranges the [`rows`](Self::rows) are.
+    /// Calls `look` with the text to which the byte ranges of [`rows`](Self::rows) refer.
     pub(crate) fn with_text<T>(&self, width: u16, look: impl FnOnce(&Styled) -> T) -> T {
         self.lay(width);
         match &self.body {
@@ -296,7 +296,7 @@ impl Part {
         })
     }
 
-    /// True if the part has rows of its own while output is folded.
+    /// True if any row of the part is shown while output is folded.
     pub(crate) fn is_told_here(&self) -> bool {
         let is_empty = match &self.body {
             Body::Text(text) => text.text().is_empty(),
@@ -361,7 +361,7 @@ impl Part {
         }
     }
 
-    /// Returns the columns left for text after the marks. Prose is at most [`MEASURE`] columns wide.
+    /// Returns the number of columns for text after the marks. Prose is at most [`MEASURE`] columns wide.
     fn left(&self, width: u16, is_first: bool) -> usize {
         let gutter = match &self.marks {
             // Every mark is one column wide.

@@ -1,4 +1,4 @@
-//! Row that consecutive calls share if they only read.
+//! Row of the transcript that several consecutive tool calls share if all of them only read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::part::{Fold, Part};
 use super::transcript::Transcript;
 use crate::text::{SafeText, Styled, Tone};
 
-/// Finished reads of a transcript, by the indices of their blocks.
+/// Finished tool calls that only read, by the indices of their blocks in the transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Reads(BTreeMap<usize, FinishedRead>);
 

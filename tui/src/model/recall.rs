@@ -2,11 +2,11 @@ use super::{Editor, History, Mode, Model};
 
 const MOST: usize = 10;
 
-/// Search through the sent messages; it replaces the prompt while it is open.
+/// Search through the sent messages, shown instead of the prompt while it is open.
 #[derive(Debug)]
 pub(crate) struct Recall {
     draft: Editor,
-    /// Index of the selected match; 0 is the newest.
+    /// Index of the selected match; 0 is the newest match.
     chosen: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Recalled<'a> {
 }
 
 impl<'a> Recalled<'a> {
-    /// Searches for the text at the prompt; `None` while no search is open.
+    /// Returns the messages that match the text at the prompt; `None` while no search is open.
     pub(crate) fn of(model: &'a Model) -> Option<Self> {
         let recall = model.recall.as_ref().filter(|_| is_recalling(model))?;
         let found = matching(&model.history, model.prompt.text());
@@ -51,7 +51,7 @@ impl<'a> Recalled<'a> {
         self.found.get(self.chosen).copied()
     }
 
-    /// Index of the next older or newer match; wraps around at either end.
+    /// Returns the index of the next older or newer match. After the last match comes the first one.
     pub(crate) fn beside(&self, older: bool) -> usize {
         let found = self.found.len().max(1);
         if older { (self.chosen + 1) % found } else { self.chosen.checked_sub(1).unwrap_or(found - 1) }
@@ -62,7 +62,7 @@ pub(crate) fn is_recalling(model: &Model) -> bool {
     model.recall.is_some() && model.mode == Mode::Insert && model.cards.is_empty()
 }
 
-/// Returns different messages, newest first. Case matters only if the typed text has capital letters.
+/// Returns the matching messages without repetitions, newest first. Case matters only if `typed` has capital letters.
 fn matching<'a>(history: &'a History, typed: &str) -> Vec<&'a str> {
     let exact = typed.chars().any(char::is_uppercase);
     let has_it = |sent: &&str| if exact { sent.contains(typed) } else { sent.to_lowercase().contains(typed) };

@@ -25,9 +25,9 @@ pub(crate) struct Rewind {
     pub only: Vec<WirePath>,
     pub asked: Option<RewindTarget>,
     pub preview: Option<RewindPreview>,
-    /// True if the person has allowed all requests of the running turn at some time.
+    /// True if the person allowed all requests of the running turn, even if not at its start.
     pub is_of_turn: bool,
-    /// Number of the first change of an allowed turn, while the person decides whether to keep its changes.
+    /// Number of the first change of an allowed turn while the person decides whether to keep its changes; else `None`.
     pub turn: Option<usize>,
     pub before_turn: usize,
     pub sheet: CardPage,
@@ -41,14 +41,14 @@ impl Rewind {
         Some(RewindTarget { to: Some(said.id), scope })
     }
 
-    /// Called when a turn ends. Returns the first message of that turn; `None` if the turn had none.
+    /// Called at the end of a turn. Returns the first message of the turn; `None` if the turn had none.
     pub(crate) fn end_turn(&mut self) -> Option<&SaidBefore> {
         let first = self.before_turn.min(self.said.len());
         self.before_turn = self.said.len();
         self.said.get(first)
     }
 
-    /// Removes a message and all later ones. Returns its block's index and its text; `None` if it is unknown.
+    /// Removes a message and all later ones. Returns the message's block index and text; `None` if its id is unknown.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         self.before_turn = self.before_turn.min(at);
@@ -63,14 +63,14 @@ impl Rewind {
         said.text.lines().find(|line| !line.trim().is_empty())
     }
 
-    /// Keeps the blocks that were removed from the transcript, so that the rewind can be undone.
+    /// Keeps the blocks that a rewind removed from the transcript, so that the rewind can be undone.
     pub(crate) fn keep(&mut self, blocks: Vec<Block>) {
         if let Some((kept, _)) = &mut self.taken_back {
             *kept = blocks;
         }
     }
 
-    /// Undoes a rewind: restores the messages, and returns the blocks for a transcript of `blocks` blocks.
+    /// Undoes a rewind: restores the messages, and returns the removed blocks, to be appended to `blocks` other blocks.
     pub(crate) fn give_back(&mut self, blocks: usize) -> Vec<Block> {
         let Some((kept, said)) = self.taken_back.take() else { return Vec::new() };
         let first = said.first().map_or(0, |said| said.block);
@@ -80,7 +80,7 @@ impl Rewind {
         kept
     }
 
-    /// Forgets removed messages: after a rewind of files alone, an undo must not restore them.
+    /// Forgets removed messages, so that an undo does not restore them. Called after a rewind of files alone.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }

@@ -1,4 +1,4 @@
-//! Rows of a transcript on a screen of some width, and the characters in them.
+//! Rows of a transcript on a screen of a given width, and the characters in the rows.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl<'a> Rows<'a> {
         self.blocks.get(line.block)?.row(line.row, self.width, self.unfolded)
     }
 
-    /// Returns the part that a row belongs to, and the row within the part; `None` for a row without text.
+    /// Returns the part to which a row belongs, and the byte range of the row; `None` for a row without text.
     pub(super) fn text_row(self, line: TranscriptLine) -> Option<(&'a Part, Row)> {
         match self.row(line)? {
             BlockRow::Text { part, row } => Some((self.blocks.get(line.block)?.parts.get(part)?, row)),
@@ -58,7 +58,7 @@ impl<'a> Rows<'a> {
         self.blocks.get(block).map_or(0, |block| block.height(self.width, self.unfolded))
     }
 
-    /// Returns the place of a row in the text, which stays valid when the width changes.
+    /// Returns the position of a row in the text, which is still valid after a change of the width.
     pub(super) fn place(self, line: TranscriptLine) -> Option<BlockPlace> {
         self.blocks.get(line.block).map(|block| block.place(line.row, self.width, self.unfolded))
     }
@@ -68,7 +68,7 @@ impl<'a> Rows<'a> {
         TranscriptLine { block, row }
     }
 
-    /// Returns the first row of a block below the gap that may precede it.
+    /// Returns the first row of a block, without the empty row that may precede it.
     pub(super) fn begin_of(self, block: usize) -> TranscriptLine {
         let gap = self.blocks.get(block).is_some_and(|block| block.gap);
         TranscriptLine { block, row: usize::from(gap) }
@@ -103,7 +103,7 @@ impl<'a> Rows<'a> {
         line
     }
 
-    /// Moves down by a number of rows, or up if it is negative, at most to the first or last row.
+    /// Returns the row that is `rows` rows below `line`, or above if negative, but at most the last or first row.
     pub(super) fn by(self, line: TranscriptLine, rows: isize) -> TranscriptLine {
         if rows < 0 {
             return self.up(line, rows.unsigned_abs());

@@ -1,4 +1,4 @@
-//! Letters typed in quick succession in a mode where each letter is a command. They are probably text for the prompt.
+//! Letters typed in quick succession in a mode in which each letter is a command. They are probably meant as text.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::transcript::ReadingPlace;
 use crate::commands::Command;
 use crate::moment::UiTime;
 
-/// Maximum time between two keys of a quick succession. Slow typists need 300 ms per letter.
+/// Maximum time between two keys of one succession. Slow typists need 300 ms per letter.
 pub(crate) const GAP: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Run {
     text: String,
     last: UiTime,
-    /// True if one letter is no movement command. With a second letter, all letters count as text.
+    /// True if one of the letters is no movement command. If there are several letters, all then count as text.
     has_other: bool,
-    /// Command with lasting effects; it runs only when no further letter can follow in time.
+    /// Command with lasting effects, delayed until no further letter can belong to the succession.
     waits: Option<Command>,
     agent: AgentId,
     place: ReadingPlace,
@@ -42,7 +42,7 @@ impl Run {
         !self.has_other
     }
 
-    /// Extends the time limit after a key that is not a letter.
+    /// Extends the time for the next letter. Called for a key that is not a letter.
     pub(crate) const fn goes_on(&mut self, at: UiTime) {
         self.last = at;
     }
@@ -63,7 +63,7 @@ impl Run {
         (GAP + Duration::from_millis(1)).saturating_sub(now.since(self.last))
     }
 
-    /// Restores the view as it was before the first letter, and returns the letters.
+    /// Undoes the effects of the letters on the view, and returns the letters.
     pub(crate) fn undo(self, model: &mut Model) -> String {
         model.select(&self.agent);
         model.agents.shown_mut().transcript.go_back(self.place);

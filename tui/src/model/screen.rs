@@ -4,13 +4,13 @@ use super::{Mode, Model, OfferedCommands, Recalled, files, short_help, tasks, tr
 use crate::card::Card;
 use crate::keymap::Keymap;
 
-/// Minimum columns and rows of a screen. A smaller one shows only a line that says so.
+/// Minimum columns and rows of a screen. A smaller screen shows only one line, which says that it is too small.
 const SMALLEST: (u16, u16) = (40, 10);
 
-/// Minimum height of a screen that shows the prompt below an approval request.
+/// Minimum height of a screen on which the prompt stays visible below an approval request.
 const ROOMY: u16 = 16;
 
-/// True if a terminal is too small for anything but one line.
+/// True if a terminal is too small for the UI, and shows one line instead.
 pub const fn is_tiny((width, height): (u16, u16)) -> bool {
     width < SMALLEST.0 || height < SMALLEST.1
 }
@@ -26,7 +26,7 @@ pub(crate) struct Areas {
     pub prompt: Rect,
     pub palette: Option<Rect>,
     pub status: Rect,
-    /// Area of the approval request. It covers queued messages; on a low screen, it also covers the prompt.
+    /// Area of the approval request. It covers the queued messages, and on a low screen also the prompt.
     pub card: Option<Rect>,
 }
 
@@ -65,7 +65,7 @@ impl Areas {
     }
 }
 
-/// Returns the number of rows for text in a view whose last row shows keys.
+/// Returns the number of rows for text in a view whose last row shows key hints.
 pub(crate) const fn plan_rows(height: u16) -> u16 {
     height.saturating_sub(1)
 }

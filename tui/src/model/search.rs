@@ -1,4 +1,4 @@
-//! Search in the rows of a transcript, as they are on the screen.
+//! Search for text in the rows of a transcript, as they are on the screen.
 
 use super::rows::{Rows, TranscriptLine};
 use super::transcript::Transcript;
@@ -10,8 +10,8 @@ pub(crate) struct Found {
 }
 
 impl Transcript {
-    /// Shows the next row that contains `wanted`, starting at the last match or the top of the screen; wraps around.
-    /// Case matters only if `wanted` has capital letters. Returns `None` without a match.
+    /// Shows the next row that contains `wanted`, from the last match or the top of the screen on. After the last row,
+    /// the search continues at the first. Case matters only if `wanted` has capital letters. `None` without a match.
     pub(crate) fn find(&mut self, wanted: &str, down: bool, (width, height): (u16, u16)) -> Option<Found> {
         let rows = rows_with(self.rows(width), wanted);
         let last = self.found_line(width);

@@ -30,7 +30,7 @@ pub(crate) struct Selection {
     shape: Shape,
     anchor: End,
     cursor: End,
-    /// True if the transcript was scrolled to its end before the selection began.
+    /// True if the transcript was at its end when the selection began.
     followed: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Selection {
 struct End {
     block: usize,
     place: BlockPlace,
-    /// Column of the screen. The text of the row may be shorter.
+    /// Column of the screen, which may be beyond the text of the row.
     column: u16,
 }
 
@@ -46,7 +46,7 @@ struct End {
 pub(super) struct Selected {
     shape: Shape,
     rows: RowRange,
-    /// Columns of the upper and of the lower end.
+    /// Columns at the upper and at the lower end of the selection.
     columns: [u16; 2],
 }
 
@@ -70,7 +70,7 @@ impl Selected {
 }
 
 impl Selection {
-    /// Selects the first character of a row. `followed` is true if the transcript is scrolled to its end.
+    /// Selects the first character of a row. `followed` is true if the transcript is at its end.
     pub(super) fn new(shape: Shape, line: TranscriptLine, followed: bool, rows: Rows<'_>) -> Self {
         let column = rows.text_columns(line).map_or(0, |columns| columns.start);
         let end = End::new(line, column, rows);
@@ -93,7 +93,7 @@ impl Selection {
         std::mem::swap(&mut self.anchor, &mut self.cursor);
     }
 
-    /// Moves the cursor. Returns false if there is no such place.
+    /// Moves the cursor. Returns false if the cursor cannot move that way.
     pub(super) fn go(&mut self, by: CursorMove, rows: Rows<'_>) -> bool {
         let line = self.cursor.line(rows);
         let in_row = rows.text_columns(line).unwrap_or(0..1);
@@ -122,8 +122,8 @@ impl Selection {
         true
     }
 
-    /// Selects the paragraph, code or output at the cursor, or the message if that is selected already. Returns false
-    /// if there is no text at the cursor.
+    /// Selects the paragraph, code or output at the cursor; the whole message if that is selected already. Returns
+    /// false if there is no text at the cursor.
     pub(super) fn widen(&mut self, rows: Rows<'_>) -> bool {
         let line = self.cursor.line(rows);
         let at = |row| TranscriptLine { block: line.block, row };
@@ -143,7 +143,7 @@ impl Selection {
         true
     }
 
-    /// Returns the selected range in the order of the rows. In line mode, wrapped lines are included in full.
+    /// Returns the selected range, upper end first. In line mode, a wrapped line is selected with all of its rows.
     pub(super) fn selected(self, rows: Rows<'_>) -> Selected {
         let [one, other] = [self.anchor, self.cursor].map(|end| (end.line(rows), end.column));
         let ((mut from, first), (mut to, last)) = if one <= other { (one, other) } else { (other, one) };

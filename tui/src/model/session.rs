@@ -14,7 +14,7 @@ pub(crate) struct Session {
     pub rights: RightsSummary,
     pub tier: Option<Tier>,
     pub model: String,
-    /// Size of the model's context window in tokens; `None` if unknown.
+    /// Size of the language model's context window in tokens; `None` if unknown.
     pub window: Option<u64>,
     pub context: Option<u64>,
     pub pending: Option<Pending>,
@@ -27,7 +27,7 @@ pub(crate) struct Session {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Net(Network),
-    /// Change of the approval mode, and of the access that depends on the mode.
+    /// Change of the approval mode, which also changes some access.
     Mode(ApprovalMode),
 }
 
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Returns the used part of the context window in percent; `None` if the usage or the window is unknown.
+    /// Returns the used percentage of the context window; `None` if the usage or the size of the window is unknown.
     pub(crate) fn filled(&self) -> Option<u64> {
         let (tokens, window) = (self.context?, self.window.filter(|window| *window > 0)?);
         Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())

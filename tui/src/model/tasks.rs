@@ -1,18 +1,18 @@
-//! List of tasks that an agent keeps, and the lines that show it.
+//! List of tasks that an agent keeps for the person, and its display.
 
 use protocol::event::{ListedTask, TaskState, TasksUpdated};
 
 use super::{Look, Mode, Model, tree};
 
-/// Minimum height of a screen that shows the task list as a single row.
+/// Minimum height of a screen on which a row shows the task list.
 const ROW: u16 = 14;
 
-/// Returns the shown agent's list of tasks; `None` without a list or if all tasks are done.
+/// Returns the task list of the shown agent; `None` if there is none or all tasks are done.
 pub(crate) fn open_tasks(model: &Model) -> Option<&TasksUpdated> {
     model.agents.shown().tasks.as_ref().filter(|list| list.is_open())
 }
 
-/// Returns the list of tasks for the pane beside the transcript; `None` if the pane shows a plan's steps.
+/// Returns the task list for the pane beside the transcript; `None` if the pane shows the steps of a plan instead.
 pub(crate) fn tasks_beside(model: &Model) -> Option<&TasksUpdated> {
     open_tasks(model).filter(|_| model.plans.beside().is_none())
 }

@@ -19,7 +19,7 @@ pub(crate) struct Transcript {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Position {
-    /// The last row is at the bottom of the screen, and later text scrolls automatically.
+    /// The last row is at the bottom of the screen; new text scrolls the transcript.
     #[default]
     Following,
     /// The row at this place is at the top of the screen.
@@ -50,19 +50,19 @@ impl Transcript {
         self.blocks.len() - 1
     }
 
-    /// Adds the block of a call. An empty row separates it from output above.
+    /// Appends the block of a tool call, below an empty row if the block above has output.
     pub(crate) fn push_call(&mut self, block: Block) -> usize {
         let gap = self.blocks.last().is_some_and(Block::parts_from_call);
         self.push(Block { gap, ..block })
     }
 
-    /// Adds the row that ends a turn. An empty row separates it from output or text above.
+    /// Appends the row that ends a turn, below an empty row if the block above has output or text.
     pub(crate) fn push_end(&mut self, block: Block) -> usize {
         let gap = self.blocks.last().is_some_and(Block::parts_from_end);
         self.push(Block { gap, ..block })
     }
 
-    /// Inserts an empty row between a block and a call below it, if the block has output by now.
+    /// Inserts an empty row between block `at` and a tool call below it, if block `at` now has output.
     pub(crate) fn part_below(&mut self, at: usize) {
         let is_tall = self.blocks.get(at).is_some_and(Block::parts_from_call);
         let below = self.blocks.get_mut(at + 1).filter(|below| below.is_call());
@@ -71,7 +71,7 @@ impl Transcript {
         }
     }
 
-    /// Removes the blocks from an index on, and returns them. Scrolls to the end.
+    /// Removes the block with this index and all later ones, and returns them. Scrolls to the end.
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
         (self.found, self.mark, self.position) = (None, None, Position::Following);
         self.selection = None;
@@ -142,7 +142,7 @@ impl Transcript {
             && TranscriptLine { block: blocks.end, row: 0 } <= end
     }
 
-    /// Scrolls down, or up if `rows` is negative. At the end, later text scrolls automatically.
+    /// Scrolls down, or up if `rows` is negative. At the end, the transcript scrolls on its own with new text.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let top = self.top(width, usize::from(height));
         let moved = if rows < 0 {
@@ -204,7 +204,7 @@ impl Transcript {
         walk::extent(&self.blocks, block)
     }
 
-    /// Joins blocks to one without folds; `None` for an empty range.
+    /// Joins blocks to a single block in which nothing is folded; `None` for an empty range.
     pub(crate) fn whole(&self, blocks: Range<usize>) -> Option<Block> {
         walk::whole(self.blocks.get(blocks)?)
     }
@@ -229,7 +229,7 @@ impl Transcript {
         self.found = None;
     }
 
-    /// Keeps a row at the top of the screen, even if no later rows fill the screen.
+    /// Fixes a row at the top of the screen, even if the rows after it do not fill the screen.
     fn pin(&mut self, line: TranscriptLine, width: u16) {
         if let Some(place) = self.rows(width).place(line) {
             self.position = Position::At { block: line.block, place };
@@ -241,8 +241,8 @@ impl Transcript {
         self.position = place.map_or(Position::Following, |place| Position::At { block: line.block, place });
     }
 
-    /// Begins at the marked block, the search match or the last row with text on the screen. The view does not scroll
-    /// during a selection. Returns false if the screen has no text.
+    /// Begins a selection: at the marked block, else the search match, else the last text on the screen. During a
+    /// selection, new text does not scroll the view. Returns false if the screen has no text.
     pub(crate) fn begin_selection(&mut self, shape: Shape, size: (u16, u16)) -> bool {
         let (width, height) = (size.0, usize::from(size.1));
         let (top, rows) = (self.top(width, height), self.rows(width));
@@ -256,7 +256,7 @@ impl Transcript {
         true
     }
 
-    /// Ends the selection. The transcript scrolls to its end if it was there before.
+    /// Ends the selection. If the transcript was at its end before the selection, scrolls to the end.
     pub(crate) fn end_selection(&mut self) {
         if self.selection.take().is_some_and(Selection::followed) {
             self.follow();
@@ -288,7 +288,7 @@ impl Transcript {
         self.change_selection(size, Selection::widen);
     }
 
-    /// Changes the selection, and scrolls to the cursor unless `change` returns false.
+    /// Calls `change` with the selection. If it returns true, stores the selection and scrolls to the cursor.
     fn change_selection(
         &mut self,
         (width, height): (u16, u16),

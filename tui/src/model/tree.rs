@@ -28,7 +28,7 @@ pub(crate) struct Ended {
 pub(crate) struct TreeLine {
     pub agent: AgentId,
     pub indent: u16,
-    /// True for the first of several lines about an agent, which has the agent's name.
+    /// True if this line begins with the agent's name: the first of the lines about the agent.
     pub names: bool,
     pub over: bool,
     pub text: String,
@@ -107,7 +107,7 @@ impl Agents {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 
-    /// Called when the user's next turn begins: hides sub-agents that ended in earlier turns.
+    /// Hides sub-agents that have ended. Called when the user's next turn begins.
     pub(crate) fn forget_ended(&mut self) {
         for view in self.all_mut() {
             view.guests.forget_ended();
@@ -116,12 +116,12 @@ impl Agents {
     }
 }
 
-/// Returns the agents of the list, parents before their sub-agents.
+/// Returns the agents in the order of the list, parents before their sub-agents.
 pub(crate) fn listed(model: &Model) -> Vec<(&AgentId, &AgentView)> {
     model.agents.listed(model.walks_tree())
 }
 
-/// True if the screen shows running times of agents or steps besides that of the shown agent.
+/// True if the screen shows other running times than that of the shown agent's turn: of agents, or of plan steps.
 pub(crate) fn counts_seconds(model: &Model) -> bool {
     let is_listed = model.walks_tree() || columns(model, model.size.0).is_some();
     is_listed
@@ -129,8 +129,8 @@ pub(crate) fn counts_seconds(model: &Model) -> bool {
         || model.mode == super::Mode::Plan && model.plans.current().is_some_and(Progress::runs)
 }
 
-/// Returns the width of the pane beside the transcript; `None` if the pane is hidden. The pane uses the columns that
-/// prose leaves, so that prose is not wrapped again when the pane opens.
+/// Returns the width of the pane beside the transcript; `None` if the pane is hidden. It gets columns that prose does
+/// not use, so that opening it does not wrap prose again.
 pub(crate) fn columns(model: &Model, width: u16) -> Option<u16> {
     let has_content =
         listed(model).len() > 1 || model.plans.beside().is_some() || open_tasks(model).is_some();

@@ -1,4 +1,4 @@
-//! Running turn of an agent, and the summary after it.
+//! Running turn of an agent, and the summary that is shown after the turn.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,9 +16,9 @@ pub(crate) struct Turn {
     pub interrupted: bool,
     pub model_after: Option<String>,
     pub is_review: bool,
-    /// Index of the block that reports failed model requests; the next report replaces it.
+    /// Index of the block about a failed model request, which the report of the next failure replaces.
     pub retry: Option<usize>,
-    /// Index of the block about replies that were cut off, and the number of such replies since the last complete one.
+    /// Index of the block about replies that were cut off, and the number of these since the last complete reply.
     pub discarded: Option<(usize, usize)>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum TurnActivity {
     Answering,
     Working,
     AwaitingWriteTurn,
-    /// Waiting before a failed model request is repeated.
+    /// Pause before a failed model request is repeated.
     BackingOff {
         until: UiTime,
     },
@@ -106,7 +106,7 @@ pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     line
 }
 
-/// True if the error message of a failed turn gets its own block: it may be long and contain a hint.
+/// True if the error message of a failed turn is shown in a separate block, since it may be long and contain a hint.
 pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
     matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }

@@ -5,14 +5,14 @@ use protocol::approval::ApprovalMode;
 
 use super::{OwnTurn, Session};
 
-/// Access during one turn, and the previous access, which is restored when the turn ends.
+/// Access that an agent has only during the current turn, and the previous access, which is restored after the turn.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnAccess {
     /// Difference from the previous access, in words.
     words: String,
     mode: ApprovalMode,
     rights: RightsSummary,
-    /// True after the end of the turn, until the previous access is restored.
+    /// True if the turn has ended, but its previous access is not restored yet.
     is_over: bool,
 }
 
@@ -28,7 +28,7 @@ impl TurnAccess {
         Self::new(words, before)
     }
 
-    /// Returns the access for a turn that the person's own command starts; `None` if the command changes no access.
+    /// Returns the access for a turn that a custom command starts; `None` if the command does not change the access.
     pub(crate) fn of(own: &OwnTurn, before: &Session) -> Option<Self> {
         let offline = if own.offline { ", and the network is off" } else { "" };
         let words = format!("/{} only reads: no access can be approved{offline}", own.name);
@@ -39,7 +39,7 @@ impl TurnAccess {
         (!self.is_over).then_some(self.words.as_str())
     }
 
-    /// True if the turn explains a change of the approval mode: it begins, or its end restores the mode.
+    /// True if a change to `mode` needs no report: the turn's start made it, or the turn's end restores the mode.
     pub(crate) fn explains_mode(&self, mode: ApprovalMode, is_asked_for: bool) -> bool {
         if self.is_over { mode == self.mode } else { !is_asked_for }
     }

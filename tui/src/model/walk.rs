@@ -1,4 +1,4 @@
-//! Navigation in a transcript from message to message, or from one output to the next.
+//! Keys that go through a transcript, from one message to the next or from one output to the next.
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use crate::text::SafeText;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Message of the person, or answer of the agent.
+    /// Message of the person, or text of the agent.
     Message,
-    /// Call, change, sub-agent, thinking or long paste.
+    /// Tool call, change, sub-agent, thinking or long paste.
     Output,
 }
 
 impl Transcript {
-    /// Marks the next message or output, starting at the marked block or the top of the screen. Returns `None` if there
-    /// is none; below the last one, the mark is removed.
+    /// Marks the next message or output, from the marked block or the top of the screen on. Returns `None` if there is
+    /// no further one; below the last one, this also removes the mark.
     pub(crate) fn walk(&mut self, to: Stop, down: bool, size: (u16, u16)) -> Option<Found> {
         let rows = self.rows(size.0);
         let stops: Vec<_> = stops(rows, to).collect();
@@ -43,8 +43,8 @@ impl Transcript {
         Some(Found { number: number + 1, of: stops.len() })
     }
 
-    /// Returns the row at the top of the screen that shows a block. A message begins at the top; for an output that is
-    /// completely visible, the screen does not scroll.
+    /// Returns the row that must be at the top of the screen to show a block. A message is shown at the top. An output
+    /// that is completely visible already needs no scrolling.
     fn top_for(&self, block: usize, to: Stop, (width, height): (u16, u16)) -> TranscriptLine {
         let (first, height) = (TranscriptLine { block, row: 0 }, usize::from(height));
         if to == Stop::Message {
@@ -57,7 +57,7 @@ impl Transcript {
     }
 }
 
-/// Returns the indices of the blocks that are messages or outputs.
+/// Returns the indices of the blocks at which the keys stop: those of messages, or those of outputs.
 pub(super) fn stops(rows: Rows<'_>, to: Stop) -> impl Iterator<Item = usize> {
     (0..rows.blocks().len()).filter(move |at| stops_at(rows, *at, to))
 }
@@ -78,14 +78,14 @@ fn stops_at(rows: Rows<'_>, at: usize, to: Stop) -> bool {
     }
 }
 
-/// Returns the rest of an answer from a block on; for another block, the block alone.
+/// Returns the blocks from `block` to the end of the agent's text; for a block of another kind, only that block.
 pub(super) fn extent(blocks: &[Block], block: usize) -> Range<usize> {
     let is_answer = |at: usize| blocks.get(at).is_some_and(is_answer);
     let end = (block + 1..blocks.len()).find(|at| !is_answer(*at)).unwrap_or(blocks.len());
     if is_answer(block) { block..end } else { block..block + 1 }
 }
 
-/// Joins blocks to one without folds; `None` for no blocks.
+/// Joins blocks to a single block in which nothing is folded; `None` for no blocks.
 pub(super) fn whole(blocks: &[Block]) -> Option<Block> {
     let mut blocks = blocks.iter().map(Block::whole);
     let mut whole = blocks.next()?;

@@ -1,4 +1,4 @@
-//! Layout of an edited text near the caret. The time does not depend on the length of the text.
+//! Layout of the rows near the caret in an edited text. The time does not depend on the length of the text.
 
 use super::Model;
 use super::editor::Editor;
@@ -9,7 +9,7 @@ const MOST: u16 = 40;
 /// Width of the mark before the prompt, in columns.
 pub(crate) const PROMPT: u16 = 2;
 
-/// Word before the mark while the shown agent makes a plan.
+/// Word before the prompt's mark while the shown agent is planning.
 pub(crate) const PLANNER: &str = " plan ";
 
 #[derive(Debug)]
