@@ -1,4 +1,4 @@
-//! `:access`: page with the agent's access, the approvals for the session, and the commands that change them.
+//! `:access`: page with the agent's access, the approvals for the session, and commands that change both.
 
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
@@ -7,7 +7,7 @@ use protocol::known_sockets::gives;
 use crate::model::{Block, Look, Model, Part, Session, TurnAccess, access};
 use crate::text::SafeText;
 
-/// Commands that change the access, each with its effect, in the order of the page.
+/// Commands that change the access, each with its effect in words, in the order in which the page lists them.
 const CHANGES: [(&str, &str); 5] = [
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     (":net on|off|HOSTS", "the network, or only these hosts"),

@@ -7,7 +7,7 @@ use crate::model::agent_row;
 use crate::model::{AgentRow, Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Turns the row of the call into the row of the sub-agent. A user's sub-agent gets a new row.
+/// Turns the row of the call that started the sub-agent into the sub-agent's row. If the user started it, adds a row.
 pub(super) fn begin(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let view = model.agents.of(parent);
     let call = spawned.call.and_then(|call| view.calls.get_mut(&call));
@@ -32,7 +32,7 @@ pub(super) fn renew_all(model: &mut Model) {
     }
 }
 
-/// Writes the result, and the steps of an executed plan, into the sub-agent's row.
+/// Shows the result of a sub-agent, and the steps of an executed plan, in the sub-agent's row.
 pub(super) fn end(model: &mut Model, result: &SubAgentResult) {
     let view = model.agents.of(&result.agent);
     result.denied.iter().for_each(|denial| view.was_denied(denial));

@@ -71,7 +71,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// Ignores a key without meaning. It may begin a text, so the next letters do not answer the request.
+/// Ignores a key that has no meaning here. The next letters are ignored too, since the person may be typing a text.
 fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
@@ -94,7 +94,7 @@ fn type_command(model: &mut Model) {
     model.mode = Mode::Command;
 }
 
-/// Returns to the request when the view above it is closed. Keys for that view do not answer the request.
+/// Returns to the approval request if the view that covered it was closed. Keys meant for the view do not answer it.
 pub(super) fn face(model: &mut Model, at: UiTime) {
     model.aside &= !model.cards.is_empty();
     let is_over = matches!(model.mode, Mode::Normal | Mode::Insert);
@@ -113,7 +113,7 @@ pub(super) fn face(model: &mut Model, at: UiTime) {
     }
 }
 
-/// True if the reason that the request quotes is completely visible in the transcript above the request.
+/// True if the reason that the request gives can be read in full in the transcript, above the request.
 fn has_just_said(model: &Model) -> bool {
     let Some(card) = model.cards.front().filter(|card| !card.whole) else { return false };
     let view = model.agents.shown();
@@ -189,7 +189,7 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// Returns the decision of the open page: for the session, the turn or the project; `None` on another page.
+/// Returns the decision that the open page is about: for the session, the turn or the project; `None` for another page.
 fn beyond_once(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
@@ -227,7 +227,7 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
     actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
 }
 
-/// Approves for the session. After a denial by the sandbox the scope is fixed; otherwise a menu of scopes opens.
+/// Approves for the session. The scope is fixed for a request about a denial; else a menu of scopes opens.
 fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let denied = |card: &Card| match &*card.request {
         ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
@@ -327,7 +327,7 @@ fn look(model: &mut Model, command: Command) {
     }
 }
 
-/// Handles a key in a text field of the request, where Enter approves nothing. True if something changed.
+/// Handles a key in a text field of the request, where Enter approves nothing. True if the field or page changed.
 fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let command = model.start.keymap.command(KeyMode::Insert, key);
     let is_field = model.cards.front().is_some_and(|card| matches!(card.stage, Stage::Steps));

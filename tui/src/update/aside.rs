@@ -1,13 +1,13 @@
-//! Lines at the prompt that are no messages to the model: `/help`, `!ls`.
+//! Commands at the prompt, which are not sent to the language model: `/help`, `!ls`.
 
 use super::{shell, typed};
 use crate::message::Action;
 use crate::model::Model;
 
-/// Executes a line that is no message. Returns false for a message.
+/// Executes a line if it is a command. Returns false if it is a message for the language model.
 ///
 /// A command is a single line that begins with `/`. Its first word consists of letters, or names an MCP server's prompt
-/// or the person's own command. A path contains another `/`.
+/// or a custom command of the person. A path contains another `/`.
 pub(super) fn take(model: &mut Model, line: &str, actions: &mut Vec<Action>) -> bool {
     if line.contains('\n') {
         return false;

@@ -16,7 +16,7 @@ pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str)
     view.calls.insert(of.call, call);
 }
 
-/// Shows the answer to a call's approval request in the row of the call.
+/// Shows the answer to an approval request in the row of the tool call that needed the approval.
 pub(super) fn answered(view: &mut AgentView, id: CallId, answer: &str, is_denied: bool) {
     let Some(call) = view.calls.get_mut(&id) else {
         return view.say(Look::Notice, &format!("call {id}: {answer}"));

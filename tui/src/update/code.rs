@@ -4,7 +4,7 @@ use crate::highlight::{CodeRead, CodeToRead, Place};
 use crate::message::Action;
 use crate::model::{Areas, Model, Part};
 
-/// Requests highlighting of the next lines. Does nothing while a request is open.
+/// Requests the highlighting of the next visible lines, unless a request is open.
 pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
     if model.reads_code {
         return;

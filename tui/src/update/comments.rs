@@ -23,7 +23,7 @@ pub(super) fn keep(model: &mut Model, closed: &Asked) {
     }
 }
 
-/// Moves the comments on the plan's previous version to a request. Reports those whose step is gone.
+/// Moves the comments on the plan's previous version to the request `card`. Reports comments whose step is gone.
 pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some(comments) = &mut card.comments else { return };
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };

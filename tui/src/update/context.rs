@@ -56,7 +56,7 @@ fn heading(counted: u64, window: Option<u64>, share: Option<u64>) -> String {
     format!("context · {}{of} tokens{share}", tokens_in_short(counted))
 }
 
-/// Ratio of the provider's count of tokens to the sum of the estimates.
+/// Ratio of the provider's token count to the sum of the estimated tokens of all pieces.
 #[derive(Clone, Copy)]
 struct Scale {
     counted: u64,
@@ -70,7 +70,7 @@ impl Scale {
     }
 }
 
-/// Sums the tokens of pieces with the same name, largest sum first. Skips pieces for which `name` returns `None`.
+/// Sums the tokens of pieces with the same `name`, largest sum first. Skips pieces for which `name` returns `None`.
 fn by(context: &Context, name: impl Fn(&ContextPiece) -> Option<String>) -> Vec<(String, u64)> {
     let mut sums = BTreeMap::<String, u64>::new();
     for piece in context.pieces() {

@@ -6,7 +6,7 @@ use crate::message::{Action, Copied};
 use crate::model::{Look, Model};
 use crate::text::shown;
 
-/// Copies the marked message or output, else the line of the last search match, else the last answer.
+/// Copies the marked message or output; without a mark, the line of the last search match; else the last answer.
 pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
     let size = walk::size(model);
     let view = model.agents.shown();

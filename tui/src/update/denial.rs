@@ -1,4 +1,4 @@
-//! Display of an access that the sandbox denied.
+//! Display of accesses that the sandbox denied.
 
 use ipc::denial::{Denial, Grade, Layer};
 use ipc::id::{AgentId, CallId};
@@ -58,7 +58,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     view.transcript.push(Block::of(parts));
 }
 
-/// True if the text about the denied access also names the missing right.
+/// True if the missing right needs no words of its own, since the text about the denied access implies it.
 fn is_said(denial: &Denial) -> bool {
     denial.missing_right.value().is_some_and(|missing| {
         let has_reason = missing.reason().is_some()
@@ -67,7 +67,7 @@ fn is_said(denial: &Denial) -> bool {
     })
 }
 
-/// Shows the person's answer to a denied access. If the access stays denied, the end of the call shows it.
+/// Shows the person's answer to a denied access. If the person did not allow it, the first row of the call says so.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
         ReviewDecision::Approved => ("allowed by you, and run again".to_owned(), false),
@@ -96,7 +96,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     call.answered(block, &answer);
 }
 
-/// Returns a command of the terminal UI that allows the access; the flags of the command line if there is none.
+/// Returns the UI command that allows the access. If there is none, returns the command-line flags that do.
 fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     match missing_right.value() {
         Some(MissingRight::Network) => ":net on".to_owned(),
@@ -110,7 +110,7 @@ fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     }
 }
 
-/// Returns the name of an error number (errno), or its digits for a less common one.
+/// Returns the name of a common error number (errno); the digits of any other.
 fn errno_name(errno: i32) -> String {
     match errno {
         1 => "EPERM".to_owned(),

@@ -1,11 +1,11 @@
-//! Changed settings, which are reported above the prompt instead of in the conversation.
+//! Reports of changed settings. They are shown above the prompt, not in the transcript.
 
 use ipc::id::AgentId;
 use protocol::event::EventKind;
 
 use crate::model::{AgentView, Look, Model, Pending, access};
 
-/// Returns a line about a setting that an event changed; `None` for other events.
+/// Returns a line about the setting that an event changed; `None` if the event changed no setting.
 pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
     // The person chose the access of the turn; after the turn, the previous access returns.
     let until = view.session.until.as_ref();

@@ -24,10 +24,10 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Maximum size in bytes of a message that is compared with reasons, which quote at most 600 characters.
+/// Maximum size in bytes of a message that is compared with the reason of a request, of at most 600 characters.
 const LONGEST_REASON: usize = 4 << 10;
 
-/// Applies an event of the session. True if anything visible changed.
+/// Applies an event of the session. True if anything changed on the screen.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
@@ -97,7 +97,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     true
 }
 
-/// Shows an approval request, which waits while earlier requests are open.
+/// Adds an approval request. It is shown after the earlier ones are answered.
 fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actions: &mut Vec<Action>) {
     let view = model.agents.of(&asked.agent);
     if let ServerRequest::PlanApproval(params) = &*request {
@@ -132,7 +132,7 @@ fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actio
     call(model, reason, actions);
 }
 
-/// True if the notice answers a command that changed nothing.
+/// True if the notice is the answer to a command of the person that had no further effect.
 const fn answers(code: &NoticeCode) -> bool {
     matches!(
         code,
@@ -257,7 +257,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     true
 }
 
-/// Keeps the call of an expired approval request, so that the person can have the agent repeat the call.
+/// Remembers the call of an expired approval request, so that one key can make the agent repeat the call.
 fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     if let EventKind::ApprovalAnswered(answered) = &event.kind
         && answered.by == DecidedBy::Deadline
@@ -273,7 +273,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     }
 }
 
-/// Applies an event that changes an agent's state. True if anything visible changed.
+/// Applies an event that changes an agent's state. True if anything changed on the screen.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
         EventKind::ApprovalAnswered(answered)
@@ -375,7 +375,7 @@ fn over(model: &mut Model, result: &RunResult) {
     model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
 }
 
-/// Shows that the context is being summarized. A summary that was requested between turns begins a turn.
+/// Shows that the conversation is being summarized. If no turn runs, the summary counts as a turn.
 fn compaction_started(view: &mut AgentView, now: UiTime, started: &CompactionStarted) {
     if !view.turn.is_running() {
         view.turn.begin(now);
@@ -431,7 +431,7 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
     turns::tell_failure(view, Look::Notice, &text);
 }
 
-/// Shows that a reply was cut off. Of several in a row, the first stays and the others are counted.
+/// Shows that a reply was cut off. If several are in a row, one block counts the others.
 fn discard(view: &mut AgentView, blocks: &[usize]) {
     let Some(&first) = blocks.first() else { return };
     let is_end = blocks.len() == view.transcript.len() - first;
@@ -524,7 +524,7 @@ fn restored(view: &mut AgentView, places: &[RestoredPlace]) {
     }
 }
 
-/// True if Bailiwick itself wrote the piece of context; false if it was read from a file.
+/// True if Bailiwick wrote this piece of context; false if it comes from a file.
 fn is_our_own(source: &str) -> bool {
     matches!(source, "environment" | "rights" | "bailiwick")
 }

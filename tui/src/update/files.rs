@@ -32,7 +32,7 @@ fn take(model: &mut Model) {
     }
 }
 
-/// Follows the word at the caret, and requests the file names again if they are old.
+/// Records the word at the caret, and requests the file names again if the known ones are old.
 pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
     let word = files::mention(model).map(|(start, word)| (start, word.to_owned()));
     let asks = model.files.follow(word, model.now);

@@ -1,4 +1,4 @@
-//! Findings of a review: collected when its turn ends, listed by `:findings`.
+//! Findings of a review. They are collected at the end of the review's turn; `:findings` lists them.
 
 use super::scrolled;
 use crate::card::CardPage;
@@ -62,7 +62,7 @@ fn open_one(model: &mut Model, is_open: bool) {
     lay(model);
 }
 
-/// Writes a request to fix the selected finding at the prompt, below the typed text.
+/// Appends a request to fix the selected finding to the text at the prompt.
 fn fix(model: &mut Model) {
     let Findings { all, chosen, .. } = &model.agents.shown().findings;
     let Some(request) = all.get(*chosen).map(|finding| finding.request(chosen + 1)) else { return };

@@ -1,4 +1,4 @@
-//! Keys for filling in the form of an MCP server, and the notice about the answer.
+//! Keys for filling in a form that an MCP server sent, and the notice about the person's answer.
 
 use protocol::approval::{ReviewDecision, ServerRequest};
 use protocol::event::ApprovalAnswered;

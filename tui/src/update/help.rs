@@ -3,7 +3,7 @@ use crate::keymap::Keymap;
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Column of the descriptions.
+/// Column at which the descriptions of commands begin.
 const ABOUT: usize = 29;
 
 pub(super) fn show(model: &mut Model) {

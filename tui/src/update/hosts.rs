@@ -1,4 +1,4 @@
-//! Answers about hosts to which a running command connects.
+//! Display of the person's answers to requests about hosts to which a running command connects.
 
 use protocol::approval::ReviewDecision;
 use protocol::event::ApprovalAnswered;

@@ -16,10 +16,10 @@ use crate::model::{
 };
 use crate::moment::UiTime;
 
-/// Maximum time between two Ctrl+C that end the session.
+/// Maximum time between two presses of Ctrl+C that together end the session.
 const TWICE: Duration = Duration::from_secs(3);
 
-/// Maximum number of messages with long pastes that are kept until they are in the log.
+/// Maximum number of messages with long pastes that are kept while they are not in the log.
 const MOST_PASTED: usize = 7;
 
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
@@ -92,7 +92,7 @@ const fn key_mode(model: &Model) -> KeyMode {
     }
 }
 
-/// Returns the action of a key that works in every mode (suspend, repaint); `None` for another key.
+/// Returns the action of a key that works in every mode (suspend or repaint); `None` for any other key.
 fn anywhere(model: &Model, key: Key) -> Option<Action> {
     match model.start.keymap.command(KeyMode::Insert, key)? {
         Command::Suspend => Some(Action::Suspend),
@@ -121,7 +121,7 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
     one(model, at, event, false, actions)
 }
 
-/// Says that a key has no meaning in Normal mode, and which keys lead to the other modes.
+/// Shows that a key has no meaning in Normal mode, and the keys that lead to the other modes.
 fn unbound(model: &mut Model, key: Key) {
     model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
 }
@@ -142,7 +142,7 @@ fn to_normal(model: &mut Model) {
     }
 }
 
-/// Says that there is nothing to stop, in a keymap without Normal mode.
+/// Shows that there is nothing to stop. Used if the keymap has no Normal mode.
 fn nothing_to_leave(model: &mut Model) {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
     model.remark = Some(format!("{key}: nothing to stop"));
@@ -201,7 +201,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
     }
 }
 
-/// Types text at the prompt that was first taken for commands of Normal mode.
+/// Inserts letters at the prompt that were taken for commands of Normal mode at first.
 pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
     text.chars().for_each(|letter| write(model, letter));
     model.wrote_at = Some(at);
@@ -366,13 +366,13 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     send(model, at, text, actions);
 }
 
-/// Keeps the short form of a message with long pastes, which the transcript shows once the log has the message.
+/// Keeps the short form of a message with long pastes. The transcript shows it when the message is in the log.
 pub(super) fn remember_folded(model: &mut Model, text: &str, folded: String) {
     model.pasted.truncate(MOST_PASTED);
     model.pasted.push_front(Pasted { whole: text.to_owned(), folded });
 }
 
-/// Sends the text of the person's own command as a message, even if it begins with `/` or `!`.
+/// Sends the text of a custom command as a message, even if the text begins with `/` or `!`.
 fn send_own(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if !model.agents.shown_id().is_top_level() {
         return model.answer(Look::Error, "your own commands work only with the main agent");
@@ -409,7 +409,7 @@ fn history(model: &mut Model, forward: bool) {
     }
 }
 
-/// True if no turn runs, the prompt is empty, and there is a message to rewind to.
+/// True if the session is idle, the prompt is empty, and there is a message to which the session can be rewound.
 fn is_at_rest(model: &Model) -> bool {
     let Model { prompt, rewind, agents, over, .. } = model;
     !over && prompt.is_empty() && !rewind.said.is_empty() && !agents.any_is_running()
@@ -449,7 +449,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Empties the prompt, else interrupts the turn. Without either, ends the session on the second press.
+/// Empties the prompt; if it is empty, interrupts the turn; if no turn runs, ends the session on the second press.
 fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut Vec<Action>) {
     let is_running = model.agents.shown().turn.is_running() && !model.agents.shown().turn.interrupted;
     if model.mode == Mode::Command {
@@ -467,12 +467,12 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     }
 }
 
-/// Returns the time in which a second Ctrl+C ends the session; `None` if there was no first one.
+/// Returns the time that is left for a second Ctrl+C to end the session; `None` if Ctrl+C was not pressed just before.
 pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
     model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
 }
 
-/// Forgets the first Ctrl+C once the time for a second one is over. True if it was forgotten.
+/// Forgets the first Ctrl+C if it is too long ago. True if there was one to forget.
 pub(super) fn stay(model: &mut Model) -> bool {
     let is_over = leaves_for(model, model.now).is_some_and(|left| left.is_zero());
     if is_over {

@@ -129,14 +129,14 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     actions
 }
 
-/// Notifies the person, who may be looking elsewhere.
+/// Notifies the person if the person seems to be absent.
 fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
     if model.attention.call(model.now) {
         actions.push(Action::Call(reason));
     }
 }
 
-/// Returns the time from `now` until the next [`Msg::Tick`]; `None` if nothing on the screen changes with time.
+/// Returns the time from `now` until the next [`Msg::Tick`]; `None` if nothing will change on the screen by itself.
 pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     let card = model.card();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
@@ -163,7 +163,7 @@ fn past_whole_second(remaining: Duration) -> Duration {
     if over.is_zero() { Duration::from_secs(1) } else { over }
 }
 
-/// Removes the answer above the prompt once its time is over. True if it was removed.
+/// Removes the answer above the prompt if it was shown long enough. True if it was removed.
 fn end_answer(model: &mut Model) -> bool {
     let now = model.now;
     model.answer.take_if(|answer| answer.left(now).is_zero()).is_some()

@@ -1,4 +1,4 @@
-//! Page of models, from which the person chooses one.
+//! Page of language models, from which the person chooses one.
 
 use crate::model::{Areas, Block, Model, ModelList, plan_rows};
 
@@ -8,7 +8,7 @@ pub(super) fn open(model: &mut Model) {
     open_list(model, list);
 }
 
-/// Lists models with similar names, for a name that is not known.
+/// Opens a page of models whose names are similar to the unknown name `name`.
 pub(super) fn ask_about(model: &mut Model, name: &str) {
     let list = ModelList::near(&model.start.models, name);
     open_list(model, list);
@@ -20,7 +20,7 @@ fn open_list(model: &mut Model, list: ModelList) {
     lay(model);
 }
 
-/// Moves the selection; returns false without a list of models.
+/// Moves the selection in the list of models. Returns false if no such list is open.
 pub(super) fn go(model: &mut Model, rows: isize) -> bool {
     let Some(list) = &mut model.known_list else { return false };
     list.go(rows);

@@ -4,7 +4,7 @@ use crate::commands::Command;
 use crate::message::Action;
 use crate::model::{Areas, Editor, Look, Mode, Model, ModelList, plan_rows};
 
-/// Handles a key on a page. A key that does not scroll or choose closes the page.
+/// Handles a key on a page: scrolls, chooses a row, or else closes the page.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));
@@ -17,8 +17,8 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Changes to the selected model. A name that ends with `*` stands for several models and becomes the beginning of a
-/// `:model` command.
+/// Changes to the selected language model. If its name ends with `*`, it stands for several models, so the beginning of
+/// a `:model` command is written instead.
 fn choose(model: &mut Model, actions: &mut Vec<Action>) {
     let name = model.known_list.as_ref().and_then(ModelList::chosen).map(str::to_owned);
     close(model);

@@ -1,4 +1,4 @@
-//! Keys of the list of commands.
+//! Keys for the list of commands that is open while a command is typed.
 
 use crate::model::{Editor, Mode, Model, OfferedCommands};
 
@@ -22,7 +22,7 @@ pub(super) fn complete(model: &mut Model) -> bool {
     waits
 }
 
-/// Resets the selections in the lists of commands and of sent messages after the typed text has changed.
+/// Resets the selections in the list of commands and in the search through sent messages after the text has changed.
 pub(super) fn follow(model: &mut Model) {
     model.palette.follow(model.mode == Mode::Insert && !model.prompt.is_empty());
     if let Some(recall) = &mut model.recall {

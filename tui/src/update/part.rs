@@ -11,7 +11,7 @@ use crate::message::Action;
 use crate::model::{Areas, Look, Model};
 use crate::moment::UiTime;
 
-/// Opens the page on which parts of a change are selected. An earlier selection is kept.
+/// Opens the page on which parts of a change are selected. If it was open before, its selection is kept.
 pub(super) fn begin(model: &mut Model, at: UiTime) {
     let Some(card) = model.cards.front_mut() else { return };
     let Some(params) = card.request.in_part() else { return };
@@ -67,8 +67,8 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// Moves to another part of the change. At either end, and if `by` is more than one part, also scrolls by `rows`, since
-/// the lines about access are at the end of the page.
+/// Moves the cursor by `by` parts of the change. Scrolls by `rows` too if the cursor cannot move or `by` is more than
+/// one: lines about access follow after the last part.
 fn choose(model: &mut Model, by: isize, rows: isize) -> bool {
     let Some(part) = model.cards.front_mut().and_then(|card| card.part.as_mut()) else { return false };
     let scrolls = !part.choose(by) || by.unsigned_abs() > 1;
@@ -79,7 +79,7 @@ fn choose(model: &mut Model, by: isize, rows: isize) -> bool {
     true
 }
 
-/// Approves the selected parts. Does nothing while the request does not accept an approval yet.
+/// Approves the selected parts. Does nothing while an approval does not count yet.
 fn approve(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     let chosen = card.part.as_ref().zip(card.request.in_part());
@@ -100,7 +100,7 @@ fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Takes over the text of a file from the external editor.
+/// Stores the text of a file that the external editor returned.
 pub(super) fn edited(
     model: &mut Model,
     asked: &Asked,

@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{Look, Model};
 
-/// Shows that the session waits for free disk space. Called again after each failed attempt.
+/// Shows that the session is paused until the disk has free space. Called after each failed attempt to write the log.
 pub(super) fn paused(
     model: &mut Model,
     path: &WirePath,

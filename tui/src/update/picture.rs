@@ -1,4 +1,4 @@
-//! Pictures from the clipboard (Ctrl+V), and from a pasted path.
+//! Pictures that are attached to a message: from the clipboard (Ctrl+V), or from a pasted path.
 
 use ipc::image::Image;
 
@@ -6,7 +6,7 @@ use crate::commands::{Command, KeyMode};
 use crate::message::Action;
 use crate::model::{Dropped, Editor, Look, Mode, Model, path_in};
 
-/// Attaches the picture at the pasted path instead of the path; else requests the picture in the clipboard.
+/// Attaches the picture whose path was pasted, in place of the path; else requests the picture in the clipboard.
 pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     if let Some(Dropped { text, image }) = model.dropped.take()
         && let Some((before, after)) = model.prompt.text().split_once(&text)
@@ -17,7 +17,7 @@ pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     actions.push(Action::AttachClipboard);
 }
 
-/// Requests the picture if a paste is the path of one.
+/// Requests the picture at a pasted path. Does nothing if the paste is not the path of a picture.
 pub(super) fn pasted(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     model.dropped = None;
     if model.mode == Mode::Insert
@@ -27,7 +27,7 @@ pub(super) fn pasted(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     }
 }
 
-/// Offers a picture, found at a pasted path, to be attached.
+/// Offers to attach a picture that was found at a pasted path.
 pub(super) fn found(model: &mut Model, text: String, image: Image) -> bool {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::PastePicture);
     model.answer(Look::Notice, &format!("{key} attaches this picture instead of its path: {image}"));

@@ -81,7 +81,7 @@ pub(super) fn edited(
     true
 }
 
-/// Shows at the top of the plan's approval request why a revised plan was rejected.
+/// Shows in the plan's approval request why the supervisor rejected the person's edit of the plan.
 pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
     let revision = model.next_revision();
     let is_plan = |card: &&mut Card| matches!(*card.request, ServerRequest::PlanApproval(_));

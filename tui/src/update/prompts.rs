@@ -1,4 +1,4 @@
-//! Prompts of MCP servers. Their text is placed at the person's prompt and never sent automatically.
+//! Prompts that MCP servers offer. Their text is placed at the person's prompt and never sent automatically.
 
 use ipc::id::AgentId;
 use protocol::frontend::UserActionKind;
@@ -30,7 +30,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     true
 }
 
-/// Appends the text of a server's prompt to the text that the person has typed meanwhile.
+/// Appends the text of an MCP server's prompt to the text at the person's prompt.
 pub(super) fn expanded(model: &mut Model, expanded: ExpandedPrompt) {
     let ExpandedPrompt { server, name, text, failed } = expanded;
     let of = format!("{server}:{name}");

@@ -28,7 +28,7 @@ fn choose(model: &mut Model, older: bool) {
     }
 }
 
-/// Ends the search. The prompt gets the selected message if `takes` is true, else the former draft.
+/// Ends the search. The prompt gets the selected message if `takes` is true, else the text from before the search.
 pub(super) fn end(model: &mut Model, takes: bool) {
     let chosen = Recalled::of(model).and_then(|recalled| recalled.chosen_text()).map(str::to_owned);
     let Some(recall) = model.recall.take() else { return };

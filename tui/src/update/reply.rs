@@ -9,7 +9,7 @@ use crate::moment::UiTime;
 /// Minimum time between two parses: the duration of a frame.
 const PACE: Duration = Duration::from_millis(16);
 
-/// Number of unparsed bytes that are parsed at once, without waiting.
+/// Number of unparsed bytes from which they are parsed without waiting for [`PACE`].
 const MOST: usize = 64 << 10;
 
 pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
@@ -41,7 +41,7 @@ pub(super) fn read_all(model: &mut Model) -> bool {
     any
 }
 
-/// Parses the streamed text. Finished blocks of Markdown stay; the rest is parsed again next time.
+/// Parses the streamed text. Finished blocks of Markdown are kept; the unfinished rest is parsed again next time.
 fn read(view: &mut AgentView, now: UiTime) {
     (view.reply.waits, view.reply.read_at) = (false, Some(now));
     for piece in view.reply.source.finished() {

@@ -4,7 +4,7 @@ use super::{keys, turns};
 use crate::message::Action;
 use crate::model::{Look, Model, Outgoing, OwnTurn};
 
-/// Maximum number of characters in the name of a branch or commit.
+/// Maximum number of characters of a branch or commit name.
 const MOST: usize = 200;
 
 const INSTRUCTIONS: &str = "\
@@ -31,8 +31,8 @@ pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<A
     turns::send(model, model.now, message, actions);
 }
 
-/// Returns the task of reviewing a branch or commit; without `target`, the uncommitted changes. An `Err` says why a
-/// name is not accepted, such as special characters of a shell.
+/// Returns the message that asks for a review of the branch or commit `target`, or, with `None`, of the uncommitted
+/// changes. An `Err` says why the name is not accepted, such as special characters of a shell.
 pub fn review_task(target: Option<&str>) -> Result<String, &'static str> {
     let is_odd =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '`' | '\'' | '"' | '$' | ';' | '\\');

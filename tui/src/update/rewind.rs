@@ -29,7 +29,7 @@ pub(super) fn open(model: &mut Model) {
     lay(model);
 }
 
-/// After a turn whose requests were all allowed, shows the changes of the turn, to keep or to undo.
+/// Shows the changes of a turn that has ended, to keep or to undo, if the person allowed all of its requests.
 pub(super) fn turn_over(model: &mut Model, actions: &mut Vec<Action>) {
     let is_of_turn = std::mem::take(&mut model.rewind.is_of_turn);
     let first = model.rewind.end_turn().map(|said| (said.id, said.change));
@@ -130,8 +130,8 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
-/// Executes the rewind, if its consequences were scrolled to their end. The undo that is offered after a turn whose
-/// requests were all allowed needs no scrolling.
+/// Executes the rewind if the person has scrolled to the end of its consequences. For the page after a turn whose
+/// requests were all allowed, scrolling is not needed.
 fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };
@@ -254,7 +254,7 @@ fn part(text: &str, look: Look) -> Part {
     Part::new(SafeText::line(text), look)
 }
 
-/// Returns the list of messages, with times, later changes of files, and branches that are not the current one.
+/// Returns the list of messages to rewind to, with times, later changes of files, and branches but the current one.
 fn messages(model: &Model) -> Block {
     const ROW: usize = 300;
     let mut parts = vec![part("restore the session to before a message", Look::Heading)];
@@ -281,7 +281,7 @@ fn messages(model: &Model) -> Block {
     Block::of(parts)
 }
 
-/// Returns the changes of a turn, below the consequences of undoing them.
+/// Returns the page after a turn whose requests were all allowed: the consequences of an undo, then the changes.
 fn whole_turn(model: &Model, preview: &RewindPreview) -> Block {
     let first = model.rewind.turn.unwrap_or_default();
     let changed = model.changes.between(first..model.changes.next());

@@ -1,5 +1,5 @@
-//! Letters in modes where each letter is a command. A single letter executes its command. Several letters are text and
-//! go to the prompt, unless all of them are movements.
+//! Letters in modes in which each letter is a command. A single letter executes its command. Several letters in quick
+//! succession are text and go to the prompt, unless all of them are movements.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::moment::UiTime;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// Moves or scrolls; a repeated letter is no text.
+    /// Moves or scrolls. People repeat these letters, so a second one does not make them text.
     Motion,
-    /// Opens an input line for the letters that follow.
+    /// Opens an input line, which gets the next letters.
     Line,
     /// Changes the view; can be undone.
     View,
-    /// Has lasting effects; delayed until no letter can follow in time.
+    /// Has lasting effects. The command is delayed until no further letter can belong to the succession.
     Beyond,
     Nothing,
 }
 
-/// Handles a key as one of several letters in quick succession. Returns false if the command of the key must run now.
-/// `alone` is false for a key that was read together with others; its command may only change the view.
+/// Handles a key as one of several letters in quick succession. Returns false if the caller must execute the key's
+/// command. `alone` is false for a key that was read together with others; its command may only change the view.
 pub(super) fn takes(
     model: &mut Model,
     at: UiTime,
@@ -71,8 +71,8 @@ pub(super) fn takes(
     waits
 }
 
-/// True if a second letter makes all letters text. In Normal mode every command but movements does; in a view, commands
-/// with lasting effects and unbound letters do.
+/// True if a letter with this effect makes the whole succession text once there are several letters. In Normal mode,
+/// only movements and input lines do not; in a view, changes of the view do not either.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {
         (KeyMode::Normal, Reach::View) | (_, Reach::Beyond | Reach::Nothing) => true,
@@ -118,7 +118,7 @@ fn reach(command: Option<Command>) -> Reach {
     }
 }
 
-/// Ends a succession of letters whose time is over. Returns true if one has ended.
+/// Ends the succession of letters if its time is over. Returns true if it has ended.
 pub(super) fn settle(model: &mut Model, now: UiTime, actions: &mut Vec<Action>) -> bool {
     let is_over = model.run.as_ref().is_some_and(|run| run.is_over(now));
     if is_over {
@@ -141,7 +141,7 @@ pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Returns the time until a delayed command runs; `None` if no command is delayed.
+/// Returns the time until the delayed command runs; `None` if no command is delayed.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.run.as_ref().filter(|run| run.waits().is_some()).map(|run| run.left(now))
 }

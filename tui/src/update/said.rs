@@ -5,7 +5,7 @@ use crate::model::{AgentView, Block, Fold, Look, Model, Part, SaidBefore};
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Minimum number of lines of a message that is folded.
+/// Number of lines from which a message is folded.
 const LONG_MESSAGE: usize = 20;
 
 pub(super) struct SaidAt {

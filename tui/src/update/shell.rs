@@ -1,4 +1,4 @@
-//! `!COMMAND` at the prompt: a shell command of the person. Like a message, the command waits while a turn runs.
+//! `!COMMAND` at the prompt: a shell command of the person. While a turn runs, it is queued like a message.
 
 use super::turns;
 use crate::message::Action;

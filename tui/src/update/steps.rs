@@ -68,7 +68,7 @@ pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     lay(model);
 }
 
-/// Adds a line to a field, or moves the caret up or down. Returns false for another command.
+/// Adds a line to the text of a step's field, or moves the caret up or down. Returns false for any other command.
 pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     let Some(steps) = steps(model).filter(|steps| steps.takes_lines()) else { return false };
     let Some(editor) = steps.editor_mut() else { return false };
@@ -81,7 +81,7 @@ pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// Sends the edited plan. The draft is kept in case the plan is rejected.
+/// Sends the edited plan. The draft is kept, since the supervisor may reject it.
 fn save(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     let Some(steps) = card.steps.as_ref().filter(|steps| steps.draft.changes() > 0) else { return };

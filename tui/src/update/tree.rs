@@ -20,7 +20,7 @@ pub(super) fn show(model: &mut Model, agent: &AgentId) {
     }
 }
 
-/// Shows the agent that is `places` places below in the list, or above if negative.
+/// Shows the agent `places` rows below the shown one in the list of agents, or above if negative.
 pub(super) fn show_beside(model: &mut Model, places: isize) {
     let shown = model.agents.shown_id().clone();
     match beside(model, &shown, places) {
@@ -48,8 +48,8 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Returns the agent that is `places` places below `agent`, or above if negative; at most the last or first one. `None`
-/// if that is `agent` itself.
+/// Returns the agent `places` rows below `agent` in the list of agents, or above if negative; at most the last or the
+/// first one. `None` if that is `agent` itself.
 fn beside(model: &Model, agent: &AgentId, places: isize) -> Option<AgentId> {
     let listed = listed(model);
     let last = listed.len().saturating_sub(1);

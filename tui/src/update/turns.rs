@@ -11,7 +11,7 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Sends a message to the shown agent, or queues the message until the turn ends.
+/// Sends a message to the shown agent. While a turn of the agent runs, queues the message instead.
 pub(super) fn send(model: &mut Model, at: UiTime, message: Outgoing, actions: &mut Vec<Action>) {
     let agent = model.agents.shown_id().clone();
     send_to(model, &agent, at, message, actions);
@@ -62,7 +62,7 @@ pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Ends a turn. Sends the next queued message, unless the user or an error ended the turn.
+/// Ends a turn. Sends the next queued message, unless the turn was interrupted or failed.
 pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, actions: &mut Vec<Action>) {
     if agent.is_top_level() && model.agents.of(agent).queue.is_empty() {
         call(model, Reason::TurnOver, actions);
@@ -98,7 +98,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     }
 }
 
-/// Names the key that makes the model repeat a call whose approval request expired.
+/// Shows the key that makes the agent repeat a call whose approval request expired.
 pub(super) fn tell_lapsed(model: &mut Model) {
     let bound_in: &[_] =
         if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };
@@ -108,7 +108,7 @@ pub(super) fn tell_lapsed(model: &mut Model) {
     }
 }
 
-/// Asks the model to repeat a call whose approval request expired.
+/// Asks the agent to repeat a call whose approval request expired.
 pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(call) = model.lapsed.take() else {
         return model.answer(Look::Notice, "every request was answered");
@@ -119,7 +119,7 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
     send_to(model, &AgentId::root(), at, Outgoing { text, ..Outgoing::default() }, actions);
 }
 
-/// Shows an error of a model request. The next error replaces this one.
+/// Shows an error of a model request. The error of the next attempt replaces it.
 pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     let text = in_commands(text);
     let (cause, hint) = text.split_at(text.find(HINT).unwrap_or(text.len()));
@@ -139,7 +139,7 @@ pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
 /// Text between an error message and the hint about what to do.
 const HINT: &str = "\n  hint: ";
 
-/// Flags of the command line, each with the command that replaces it in the terminal UI.
+/// Command-line flags, each with the UI command that has the same effect.
 const COMMANDS: [(&str, &str); 5] = [
     ("--model", ":model"),
     ("--net on", ":net on"),
@@ -148,7 +148,7 @@ const COMMANDS: [(&str, &str); 5] = [
     ("--socket", ":allow socket"),
 ];
 
-/// Replaces flags in the hint of an error message with commands of the terminal UI.
+/// Replaces command-line flags in the hint of an error message with UI commands.
 fn in_commands(text: &str) -> String {
     let Some((cause, hint)) = text.split_once(HINT) else { return text.to_owned() };
     let mut hint = hint.to_owned();
@@ -165,7 +165,7 @@ fn in_commands(text: &str) -> String {
     format!("{cause}{HINT}{hint}")
 }
 
-/// Moves queued messages to the prompt, before the typed text.
+/// Moves queued messages to the prompt, before the text that is there.
 fn give_back(model: &mut Model, agent: &AgentId) {
     let queue = std::mem::take(&mut model.agents.of(agent).queue);
     if queue.is_empty() {

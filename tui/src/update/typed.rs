@@ -58,7 +58,7 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
     }
 }
 
-/// Executes a command. Returns false if the argument is invalid.
+/// Executes a command. Returns false if its argument is invalid.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
         (Command::Net, Some(words)) => net(model, words, actions),
@@ -118,7 +118,7 @@ fn diff(model: &mut Model, by_step: bool) {
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Changes the model. Lists similar models for an unknown name, and all known models without a name.
+/// Changes to the model `name`. Lists similar names if it is unknown, and all known models if it is `None`.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
         None => models::open(model),
@@ -163,7 +163,7 @@ fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Allows or revokes writing to a path. Removes quotes that a hint put around the path.
+/// Allows writing to a path, or revokes that if `allows` is false. Removes quotes around the path.
 fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let path = unquoted(path);
     if !allows {
@@ -173,7 +173,7 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Allows or revokes a Unix socket of another program.
+/// Allows connections to a Unix socket, or revokes that if `allows` is false.
 fn socket(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let path = unquoted(path);
     if !allows {
@@ -188,7 +188,7 @@ fn unquoted(path: &str) -> WirePath {
     quoted.unwrap_or(path).into()
 }
 
-/// Says that access is revoked for all agents, unless the main agent is shown. True if it is shown.
+/// True if the main agent is shown. Otherwise reports that the access is revoked for all agents.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
@@ -212,7 +212,7 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetMode { mode }));
 }
 
-/// Changes the approval mode from `ask` to `auto`, and from other modes to `ask`. A pending change counts as made.
+/// Changes the approval mode from `ask` to `auto`, else to `ask`. A requested mode counts as if it were in force.
 pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
     let session = &model.agents.shown().session;
     let now = match session.pending {

@@ -1,4 +1,4 @@
-//! Keys that go through the transcript, and that open the message or output at which they stop.
+//! Keys that go from message to message or from output to output in the transcript, and keys that open or fold it.
 
 use ipc::id::AgentId;
 
@@ -6,7 +6,7 @@ use super::tree;
 use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Found, Mode, Model, Stop, Unfolded};
 
-/// Goes to the next or previous message or output, and shows which keys go further.
+/// Goes to the next or previous message or output. A remark says which keys go on from there.
 pub(super) fn by(model: &mut Model, command: Command) {
     let down = matches!(command, Command::NextMessage | Command::NextOutput);
     let is_message = matches!(command, Command::PreviousMessage | Command::NextMessage);
@@ -20,7 +20,7 @@ pub(super) fn by(model: &mut Model, command: Command) {
     });
 }
 
-/// Opens the marked block as a page, or the sub-agent of the marked row. Returns false without a mark.
+/// Opens the marked block as a page; shows the sub-agent if it is the row of one. Returns false without a mark.
 pub(super) fn open(model: &mut Model) -> bool {
     let Some(marked) = model.agents.shown().transcript.marked(size(model)) else { return false };
     if let Some(agent) = agent_of(model, marked) {
@@ -34,7 +34,7 @@ pub(super) fn open(model: &mut Model) -> bool {
     true
 }
 
-/// Folds or unfolds the marked block, or the output of all tools if no such block is marked.
+/// Folds or unfolds the marked block. If no block that can be folded is marked, folds or unfolds all output of tools.
 pub(super) fn fold_output(model: &mut Model) {
     let size = size(model);
     let transcript = &mut model.agents.shown_mut().transcript;
@@ -55,7 +55,7 @@ pub(super) fn size(model: &Model) -> (u16, u16) {
     (area.width, area.height)
 }
 
-/// Returns the number of the message or output, and the keys that go further.
+/// Returns the remark: number of the message or output at which the keys stopped, and the keys that go on.
 fn on(model: &Model, Found { number, of }: Found, stop: Stop) -> String {
     let mode = if model.mode == Mode::Insert { KeyMode::Insert } else { KeyMode::Normal };
     let key = |command| model.start.keymap.hint(mode, command);
@@ -74,7 +74,7 @@ fn on(model: &Model, Found { number, of }: Found, stop: Stop) -> String {
     std::iter::once(format!("{noun} {number} of {of}")).chain(hints).collect()
 }
 
-/// Returns the running sub-agent whose row is a given block of the shown transcript; `None` for another block.
+/// Returns the running sub-agent whose row is block `block` of the shown transcript; `None` if it is another block.
 fn agent_of(model: &Model, block: usize) -> Option<AgentId> {
     let shown = model.agents.shown_id();
     let mut rows = model.agents.each().filter_map(|(agent, view)| Some((agent, view.row.as_ref()?)));

@@ -2,7 +2,7 @@ use ratatui::layout::Rect;
 
 use crate::model::{Model, tasks_beside, tree};
 
-/// Areas of the pane beside the transcript; a part without content has no rows.
+/// Areas of the pane beside the transcript. An area without content has a height of 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,
@@ -10,7 +10,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Divides the pane. Agents get half of the rows, and the rows that the steps do not need.
+    /// Divides the pane. The agents get half of the rows, and those that the steps do not need.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
         let is_beside = tree::columns(model, model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
@@ -29,7 +29,7 @@ impl Beside {
     }
 }
 
-/// Returns the number of rows for a part that needs `wanted` rows, while the other part needs `others`.
+/// Returns the number of rows for an area that needs `wanted` rows if the other one needs `others` of `room` rows.
 fn fair(wanted: u16, others: u16, room: u16) -> u16 {
     wanted.min(room.div_ceil(2).max(room.saturating_sub(others)))
 }

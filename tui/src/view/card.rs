@@ -69,13 +69,13 @@ fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
     pane.put(right, 0, SafeText::line(&remarks).all(), theme.strong());
 }
 
-/// Returns the remaining time for an answer; `None` before the last minute.
+/// Returns the time that is left for an answer, in words; `None` before the last minute.
 fn time_left(model: &Model, card: &Card) -> Option<String> {
     let left = card.remaining(model.now);
     (left <= LAST_MINUTE).then(|| format!("0:{:02} left", left.as_secs().min(59)))
 }
 
-/// Returns the request's number among the waiting ones, such as `2 of 3`; `None` for a single request.
+/// Returns the position of the shown request among those answered and open, such as `2 of 3`; `None` for a single one.
 fn place_in_queue(model: &Model) -> Option<String> {
     let (place, all) = (model.answered + 1, model.answered + model.cards.len());
     (all > 1).then(|| format!("{place} of {all}"))

@@ -1,5 +1,4 @@
-//! Tests that each pair of text and background colours of the themes has enough contrast, in exact colours and in the
-//! 256 colours.
+//! Tests that all pairs of text and background colours of the themes have enough contrast, exact and among the 256.
 //!
 //! The terminal's background is assumed to be black or #1e1e1e for the dark theme, white or #fafafa for the light
 //! theme, and any of these for high contrast.

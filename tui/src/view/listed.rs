@@ -1,4 +1,4 @@
-//! List above the prompt: commands, files, or sent messages.
+//! List above the prompt while the person types: commands, files, or sent messages.
 
 use ratatui::style::Style;
 
@@ -7,13 +7,13 @@ use super::theme::Theme;
 use crate::model::{Mode, Model, OfferedCommands, Recalled, files, is_recalling, short_help};
 use crate::text::{Clusters, SafeText};
 
-/// Column of the descriptions.
+/// Column at which the descriptions begin.
 const ABOUT: u16 = 28;
 
-/// Column of the descriptions on a narrow screen.
+/// Column at which the descriptions begin on a narrow screen.
 const ABOUT_NARROW: u16 = 18;
 
-/// Minimum width of a screen that is not narrow.
+/// Width of a screen, in columns, below which it counts as narrow.
 const NARROW: u16 = 70;
 
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
@@ -51,7 +51,7 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Returns the column of the descriptions, which get at least half of a narrow screen if possible.
+/// Returns the column at which the descriptions begin. On a narrow screen, they get at least half of it if possible.
 fn abouts<'a>(width: u16, typed: impl Iterator<Item = &'a str>) -> u16 {
     if width >= NARROW {
         return ABOUT;

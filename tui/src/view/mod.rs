@@ -37,7 +37,7 @@ use theme::Theme;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub(crate) card: Option<u64>,
-    /// True if the frame shows the text of the approval request, not only the title.
+    /// True if the frame shows the text of the approval request and not only its title.
     pub(crate) whole: bool,
     /// Revision of the approval request's text; `None` unless the last row of the text is visible.
     pub(crate) to_end: Option<u64>,
@@ -89,7 +89,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         let hides_prompt = area.intersects(areas.prompt);
         let (what, where_to) = card::card(model, card, &mut pane, theme);
         shown = what;
-        // The caret is where the keys go.
+        // If keys go to the request, the caret is in the request, too.
         if model.mode != Mode::Command && (hides_prompt || card.is_open(model.now)) {
             caret = where_to;
         }
@@ -107,7 +107,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     shown
 }
 
-/// Draws the transcript. True if it shows code that has not been highlighted.
+/// Draws the transcript. True if some of the visible code has not been highlighted.
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {

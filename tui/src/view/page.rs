@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Model, Part, Unfolded, plan_rows};
 use crate::text::SafeText;
 
-/// Draws the page, with key hints in the last row. True if the page contains code that has not been highlighted.
+/// Draws the page, with key hints in the last row. True if some of the visible code has not been highlighted.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let sheet = &model.page;
     let height = plan_rows(pane.height());

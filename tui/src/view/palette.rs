@@ -26,7 +26,7 @@ impl Shade {
 pub(super) struct Pair {
     text: Shade,
     ground: Shade,
-    /// Text and background among the terminal's sixteen colours. Never bold: some terminals draw bold black as grey.
+    /// Text and background for terminals with sixteen colours. Never bold: some terminals draw bold black as grey.
     sixteen: (Color, Color),
 }
 
@@ -51,10 +51,10 @@ pub(super) struct Inks {
     pub other: Shade,
 }
 
-/// Colours of text on the terminal's own background.
+/// Colours of text that has no background of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tints {
-    /// Colour of secondary text. Faint text is no substitute: terminals draw it too differently.
+    /// Colour of secondary text. The attribute "faint" cannot replace it: terminals draw that too differently.
     pub quiet: Shade,
     pub accent: Shade,
     pub calm: Shade,
@@ -75,7 +75,7 @@ pub(super) struct Pairs {
     pub planner: Pair,
     pub code: Pair,
     pub inks: Inks,
-    /// Colours of text on the terminal's own background; `None` if all text has the terminal's own colour.
+    /// Colours of text that has no background of its own; `None` if such text has the terminal's default colour.
     pub tints: Option<Tints>,
 }
 
@@ -97,7 +97,7 @@ const fn shade(exact: u32, indexed: u8) -> Shade {
 const BLACK: Shade = shade(0, 16);
 const WHITE: Shade = shade(0x00ff_ffff, 231);
 
-/// Creates a pair with replacements among the sixteen colours.
+/// Creates a pair that has replacements among the sixteen colours.
 const fn pair(text: Shade, ground: Shade, sixteen: (Color, Color)) -> Pair {
     Pair { text, ground, sixteen }
 }

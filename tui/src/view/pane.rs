@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::text::{Clusters, SafeStr};
 
-/// Area of the screen. Only text of the safe types can be drawn, and only within the area.
+/// Area of the screen for drawing. Only sanitised text can be drawn, and only within the area.
 pub(super) struct Pane<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
@@ -98,8 +98,8 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Draws columns of a row as selected: reversed, without their colours, which would make patches of the selection.
-    /// Escapes are reversed already and become underlined.
+    /// Marks columns of a row as selected: reversed, in the terminal's default colours, so that the selection has one
+    /// colour. Escapes, which are reversed already, are underlined.
     pub(super) fn reverse(&mut self, columns: Range<u16>, y: u16) {
         for x in columns.start..columns.end.min(self.area.width) {
             let at = (self.area.x + x, self.area.y + y);
@@ -123,7 +123,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Converts a position in the area to one on the screen; `None` outside the area.
+    /// Converts a position in the area to the position on the screen; `None` if it is outside the area.
     pub(super) fn on_screen(&self, (x, y): (u16, u16)) -> Option<(u16, u16)> {
         (x < self.area.width && y < self.area.height).then(|| (self.area.x + x, self.area.y + y))
     }

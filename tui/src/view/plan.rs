@@ -10,7 +10,7 @@ use crate::model::{Look, Model, Unfolded, plan_rows};
 use crate::plan::Progress;
 use crate::text::{Clusters, SafeText};
 
-/// Column of the texts, after the border.
+/// Column at which the text begins, after the border.
 const TEXT: u16 = 2;
 
 /// Draws the view of a plan, with key hints in the last row.

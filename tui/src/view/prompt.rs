@@ -10,7 +10,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Shape, Written, is_recalling};
 use crate::text::{Clusters, SafeStr, SafeText};
 
-/// Maximum number of rows below the screen that are counted.
+/// Maximum number of transcript rows below the screen that are counted.
 const MOST_BELOW: usize = 999;
 
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
@@ -128,7 +128,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     format!("{rows}{more} {lines} below{key}")
 }
 
-/// Draws the prompt or the command line. Returns the caret's position; `None` if keys write nothing here.
+/// Draws the prompt or the command line. Returns the position of the caret; `None` if typed keys write nothing.
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
@@ -152,7 +152,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     caret.filter(|_| writes)
 }
 
-/// Draws an editor's text after a mark. Returns the caret's position on the screen; `None` outside the area.
+/// Draws the text of an editor after a mark. Returns the caret's position on the screen; `None` if it is not visible.
 pub(super) fn marked(
     pane: &mut Pane<'_>,
     (x, y): (u16, u16),

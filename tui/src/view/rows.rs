@@ -9,7 +9,7 @@ use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, MEASURE, Part};
 use crate::text::{Clusters, Row, SafeText, Styled};
 
-/// Column after the background of code, which is as wide as prose.
+/// Column at which the background of code ends; code is as wide as prose.
 const CODE: u16 = 2 + MEASURE;
 
 pub(super) fn draw(
@@ -55,7 +55,7 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &Styled, row: Row, look:
     }
 }
 
-/// Draws a row with code between backticks in the style of code. Code may begin in an earlier row.
+/// Draws a row in which code is marked with backticks. The opening backtick may be in an earlier row.
 fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &SafeText, row: Row, theme: Theme) {
     let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let before = text.as_str().get(line..row.start).unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::model::{Mode, Model, Pending, access};
 use crate::start::StatusWords;
 use crate::text::{Clusters, SafeText};
 
-/// Draws the bar. A narrow bar abbreviates words but keeps the mode, activity, network and tokens.
+/// Draws the bar. If the bar is narrow, words are abbreviated, but mode, activity, network and tokens stay.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
@@ -53,7 +53,7 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 /// Texts of the bar: mode, activity, approval mode, network, tokens.
 type StatusRow = [String; 5];
 
-/// Returns the longest form that fits. True if this is the short form.
+/// Returns the longest texts that fit. The `bool` is true if they are the short ones.
 fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     let (turn, all) = accounts(model);
     let counts = [(tokens(&turn), tokens(&all)), (sum(&turn), tokens(&all)), (sum(&turn), sum(&all))];
@@ -71,7 +71,7 @@ fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     (row, true)
 }
 
-/// Returns the long form. If `is_named` is true, names the first host of a list instead of the number of hosts.
+/// Returns the long texts. Of a list of hosts, they contain the first host if `is_named`, else the number of hosts.
 fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let word = if is_named { named } else { word };
@@ -89,7 +89,7 @@ fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow
     [name.to_owned(), activity, mode, net, counts]
 }
 
-/// Returns the short form, such as ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
+/// Returns the short texts, such as ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
 fn short(model: &Model, asked: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match &session.pending {
@@ -149,7 +149,7 @@ fn columns(row: &StatusRow, between: usize) -> usize {
     texts + 1 + between * (row.len() - 2)
 }
 
-/// Draws sandbox and access, model, used context, cost, directory and branch, up to the first that does not fit.
+/// Draws, as far as there is room: sandbox and access, model, used context, cost, directory and branch.
 fn further(model: &Model, pane: &mut Pane<'_>, mut x: u16, theme: Theme) {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);

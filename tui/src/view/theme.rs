@@ -15,7 +15,7 @@ pub(super) struct Theme {
     colour: Colour,
     name: ThemeName,
     pairs: &'static Pairs,
-    /// Colours of text on the terminal's own background; `None` for the terminal's own colour.
+    /// Colours of text that has no background of its own; `None` for the terminal's default colour.
     tints: Option<&'static Tints>,
 }
 
@@ -52,12 +52,12 @@ pub(super) fn exact(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// True for a colour that is hardly visible on a black or on a white background.
+/// True for a colour that is almost black or almost white, so that it may be invisible on the terminal's background.
 fn is_extreme(colour: Color) -> bool {
     exact(colour).is_some_and(|of| of.iter().all(|part| *part < 64) || of.iter().all(|part| *part > 192))
 }
 
-/// True if text in one colour is hardly visible on the other.
+/// True if text in one of the colours is hardly visible on a background of the other.
 fn are_alike(one: Color, other: Color) -> bool {
     let (Some(one), Some(other)) = (exact(one), exact(other)) else { return false };
     one.iter().zip(&other).map(|(one, other)| u32::from(one.abs_diff(*other))).sum::<u32>() < 150
@@ -118,7 +118,7 @@ impl Theme {
         self.without_faint(style)
     }
 
-    /// Returns the style of a piece of text in a row whose own style is `row`.
+    /// Returns the style of a piece of text. `row` is the style of the row that contains it.
     pub(super) fn toned(self, row: Style, look: Look, tone: Tone) -> Style {
         // Interrupted text has a single style.
         if look == Look::Void {
@@ -154,8 +154,8 @@ impl Theme {
         style.add_modifier(emphasis)
     }
 
-    /// Returns the style for colours that a command's output chose. Returns `row` if the text would be unreadable, and
-    /// for plain black or white text, which may equal the terminal's background.
+    /// Returns the style for colours that the output of a command sets. Returns `row` instead if the text would be
+    /// unreadable, or is plain black or white, like the background of many terminals.
     fn chosen(self, row: Style, text: Option<Hue>, background: Option<Hue>) -> Style {
         let [text, background] = [text, background].map(|hue| hue.and_then(|hue| self.colour(hue)));
         let own = [Color::Black, Color::White, Color::Gray].map(Some);
@@ -183,8 +183,8 @@ impl Theme {
         }
     }
 
-    /// Returns the style on the background of a changed or highlighted line. With sixteen colours, only the sign of a
-    /// line has a background: the colours are too bright for whole lines.
+    /// Returns the style of a line with a background: changed or highlighted. With sixteen colours, only the sign of
+    /// the line gets a background, since these colours are too bright for whole lines.
     fn on(self, row: Style, look: Look, ground: Ground) -> Style {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
@@ -263,7 +263,7 @@ impl Theme {
         self.loud(self.pairs.danger)
     }
 
-    /// True if the terminal can show the theme's own colours, exactly or among the 256.
+    /// True if the terminal can show the colours of the theme, exactly or by the nearest of 256.
     const fn has_tones(self) -> bool {
         matches!(self.colour, Colour::Indexed | Colour::Exact)
     }
@@ -278,7 +278,7 @@ impl Theme {
         self.strong().patch(self.tinted(|tints| tints.calm))
     }
 
-    /// Style of blocked and denied actions, and of losses.
+    /// Style of blocked or denied actions, and of lost data.
     fn red(self) -> Style {
         match self.colour {
             Colour::None => self.strong(),

@@ -6,7 +6,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Mode, Model, TreeLine, tree};
 use crate::text::{Clusters, SafeText};
 
-/// Column of the texts of top-level agents, after the border and the selection mark.
+/// Column at which the text of a top-level agent begins, after the border and the selection mark.
 const TEXT: u16 = 4;
 
 pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
@@ -57,12 +57,12 @@ fn line(model: &Model, line: &TreeLine, pane: &mut Pane<'_>, y: u16, theme: Them
     }
 }
 
-/// Returns the selected agent while keys move in the list, else the agent whose transcript is shown.
+/// Returns the agent that is marked in the list: the selected one while keys move in the list, else the shown one.
 fn marked(model: &Model) -> &ipc::id::AgentId {
     if model.walks_tree() { model.agents.selected() } else { model.agents.shown_id() }
 }
 
-/// Returns the first visible line: all lines of the marked agent are visible.
+/// Returns the index of the first line to draw, so that all lines about the marked agent are visible.
 fn first_line(model: &Model, lines: &[TreeLine], room: usize) -> usize {
     let marked = marked(model);
     let end = lines.iter().rposition(|line| line.agent == *marked).map_or(0, |at| at + 1);
