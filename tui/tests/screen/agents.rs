@@ -1,4 +1,4 @@
-//! Tests of several agents in one session: each has a separate view, and an answer goes to the agent that asked.
+//! Tests of a session with several agents: each has its own view, and an answer reaches only the agent that asked.
 
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::ServerRequest;

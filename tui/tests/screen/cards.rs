@@ -506,7 +506,7 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     assert_eq!(seat.told().len(), 1);
 }
 
-/// Returns the screen after a reply that requests a command for a reason.
+/// Returns the screen after the reply `said` and a request for a command with the reason `reason`.
 fn said_and_asked(size: (u16, u16), said: &str, reason: &str) -> String {
     let mut seat = Seat::new(size.0, size.1);
     seat.keys("go\n");

@@ -1,4 +1,4 @@
-//! Tests of the changed files: their number above the prompt, and the page that shows them.
+//! Tests of changed files: their number above the prompt, and the page that shows the changes.
 
 use insta::assert_snapshot;
 use ipc::id::{AgentCall, AgentId, CallId, EventId};

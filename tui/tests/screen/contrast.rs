@@ -19,7 +19,7 @@ const WHITE: Rgb = [255, 255, 255];
 /// Minimum contrast of text (WCAG 2.2, success criterion 1.4.3).
 const LEAST: f64 = 4.5;
 
-/// The sixteen colours of xterm, from which those of most terminals differ little.
+/// The sixteen colours of xterm. Those of most other terminals differ little from them.
 const PALETTE: [Rgb; 16] = [
     BLACK,
     [205, 0, 0],
@@ -90,7 +90,7 @@ fn rgb(colour: Color, own: Rgb) -> Rgb {
     }
 }
 
-/// Returns the lowest contrast with which terminals draw a cell. A reversed cell has the same contrast.
+/// Returns the lowest contrast of a cell on this terminal. Reversing the cell does not change it.
 fn drawn(cell: &Cell, terminal: Terminal) -> f64 {
     let background = rgb(cell.bg, terminal.background);
     let mut texts = vec![rgb(cell.fg, terminal.text)];

@@ -19,7 +19,7 @@ pub(crate) fn logged(kind: EventKind) -> UiEventKind {
     logged_as(1, kind)
 }
 
-/// Returns the event with this id in the log.
+/// Returns an event with this id, as the session log has it.
 pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     UiEventKind::Logged(Box::new(SessionEvent {
         id: EventId(id),
@@ -218,7 +218,7 @@ pub(crate) fn denial() -> EventKind {
     }
 }
 
-/// A denial, known for certain, of writing a path.
+/// Denial, known for certain, of writing to a path.
 pub(crate) fn write_denied(path: &str) -> Denial {
     Denial {
         layer: Layer::Landlock,
@@ -232,7 +232,7 @@ pub(crate) fn write_denied(path: &str) -> Denial {
     }
 }
 
-/// A command that was denied writing in /etc.
+/// Request about a command that was denied writing to /etc.
 pub(crate) fn denied(command: &str) -> DeniedCommandApprovalParams {
     let grant = Grant { write: vec!["/etc".into()], ..Grant::default() };
     let asked = AskedCommand { access: Access::Standing, grant, ..asked(command) };

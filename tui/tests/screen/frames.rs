@@ -39,7 +39,7 @@ fn work(seat: &mut Seat) {
     seat.end_turn(EndReason::Done);
 }
 
-/// Returns the explanation of the denial that the model gets.
+/// Returns the explanation of a denial that the supervisor appends to a result for the language model.
 fn for_the_model() -> String {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
     format!("\n{denial}. Your rights: {rights}")
@@ -403,7 +403,7 @@ fn a_remedy_is_no_louder_than_other_text() {
     assert_eq!(style(&seat, "hint: check the key"), (ratatui::style::Color::Reset, Modifier::empty()));
 }
 
-/// Returns the rows of two commands. `order` has indices of commands, with `b` for their begin and `e` for their end.
+/// Returns the rows of two commands. `order` lists the begins (`b`) and ends (`e`) of the commands by their indices.
 fn two_commands(outputs: [&str; 2], order: &[(usize, char)]) -> Vec<String> {
     let mut seat = Seat::new(60, 24);
     seat.keys("hi\n");

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::core::{denial, exec, patch, update};
 use crate::seat::Seat;
 
-/// Text that is difficult to sanitise.
+/// Generates text that is difficult to sanitise.
 pub(crate) fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[ -~]{0,12}",

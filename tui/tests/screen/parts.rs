@@ -31,7 +31,7 @@ pub(crate) fn params() -> ApplyPatchApprovalParams {
     ApplyPatchApprovalParams { in_part: true, texts, ..patch(&[(FILE, update(DIFF))]) }
 }
 
-/// A screen with the page on which parts of the change are selected.
+/// A screen on which the page for selecting parts of the change is open.
 fn seat(width: u16, height: u16) -> Seat {
     let mut seat = Seat::new(width, height);
     seat.ask(1, ServerRequest::ApplyPatchApproval(params()));
@@ -41,7 +41,6 @@ fn seat(width: u16, height: u16) -> Seat {
     seat
 }
 
-/// Returns the rows of the page.
 fn card(seat: &Seat) -> String {
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| !row.starts_with(" Edit"));

@@ -1,4 +1,4 @@
-//! Tests of answers to a plan other than yes and no: comments on its steps, and an edit of its text.
+//! Tests of answers to a plan that neither approve nor deny it as it is: comments on its steps, and edits of its text.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;

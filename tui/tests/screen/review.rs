@@ -7,7 +7,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use crate::core::{online, read_only};
 use crate::seat::Seat;
 
-/// Returns the sent messages. True for a message whose turn only reads and has no network.
+/// Returns the sent messages, each with true if its turn only reads and has no network.
 fn sent(seat: &mut Seat) -> Vec<(String, bool)> {
     let message = |kind| match kind {
         UserActionKind::Agent(AgentAction::PromptReading { text, offline, .. }) => Some((text, offline)),

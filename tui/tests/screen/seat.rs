@@ -27,7 +27,7 @@ pub(crate) struct Seat {
     pub(crate) now: Duration,
     buffer: Buffer,
     pub(crate) actions: Vec<Action>,
-    /// True if each change is drawn at once.
+    /// True if the screen is drawn after every change, not only when a test asks for it.
     pub(crate) draws: bool,
 }
 
@@ -158,7 +158,7 @@ impl Seat {
         self.send(Msg::Resize(width, height));
     }
 
-    /// Returns the actions for the session's engine since the last call.
+    /// Returns the actions for the session's engine that were requested since the last call of this function.
     pub(crate) fn told(&mut self) -> Vec<UserActionKind> {
         let actions = std::mem::take(&mut self.actions);
         let told = actions.into_iter().filter_map(|action| match action {

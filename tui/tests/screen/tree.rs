@@ -44,7 +44,7 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
     spawn_by(seat, agent, task, (write, Some(CallId(1))));
 }
 
-/// Starts a sub-agent, for a call or, with `None`, for the user.
+/// Starts a sub-agent: by the tool call `call`, or by the user if that is `None`.
 fn spawn_by(seat: &mut Seat, agent: &str, task: &str, (write, call): (&[&str], Option<CallId>)) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {

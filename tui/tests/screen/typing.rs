@@ -1,4 +1,4 @@
-//! Tests that letters typed in modes where each is a command, or over a request, become text and answer nothing.
+//! Tests that letters typed in modes where each is a command, or over a request, become text and answer no request.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::rights::{Network, RightsChange};
@@ -21,7 +21,7 @@ fn typed(seat: &mut Seat, keys: &str, gap: u64) {
     }
 }
 
-/// Checks that a typed message at most opens a page of the request.
+/// Checks that a message typed over a request has no more effect than to open a page of the request.
 #[test]
 fn a_word_on_a_card_gives_nothing_beyond_once() {
     for message in ["python -m pytest", "type it", "try again", "sync", "spy", "stay"] {

@@ -1,4 +1,4 @@
-//! Tests of keys that go from message to message and from output to output, and of the mark at the row where they stop.
+//! Tests of keys that go from message to message or from output to output, and of the mark at which they stop.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
