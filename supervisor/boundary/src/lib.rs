@@ -1,7 +1,7 @@
 //! Starts every confined process, and computes the access of each.
 //!
 //! `policy` computes access from a project, a mode and flags. `monitor` starts and verifies processes. `install`
-//! fetches packages of servers. `tripwire` restores files that the host would execute later.
+//! installs packages of MCP servers. `tripwire` restores files that are executed later outside of the sandbox.
 
 #![deny(unsafe_code)]
 

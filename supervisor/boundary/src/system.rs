@@ -38,21 +38,21 @@ pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<O
 
 /// Opens a pidfd for a child. It is valid until the child is reaped (`pidfd_open(2)`).
 pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: integers only.
+    // SAFETY: all arguments are integers.
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
 }
 
-/// Sends a signal to the process that a pidfd names (`pidfd_send_signal(2)`).
+/// Sends a signal to the process that a pidfd refers to (`pidfd_send_signal(2)`).
 pub fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let info = ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed.
     done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal as c_int, info, 0) })
 }
 
-/// True if this process ignores a signal, as under nohup(1).
+/// True if this process ignores a signal, as it does when nohup(1) started it.
 pub fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
+    // SAFETY: the call changes no handler, and writes the structure, for which zeros are valid, too.
     let action = unsafe {
         libc::sigaction(signal as c_int, ptr::null(), action.as_mut_ptr());
         action.assume_init()
@@ -60,18 +60,18 @@ pub fn is_ignored(signal: Signal) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Runs `act` while the action for a signal is the default one.
+/// Runs `act` while this process handles a signal in the default way.
 pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action; no handler is involved.
     let handler = unsafe { sigaction(signal, &default) }?;
     let outcome = act();
-    // SAFETY: the handler that was installed before.
+    // SAFETY: the call restores the handler that was installed before.
     unsafe { sigaction(signal, &handler) }?;
     Ok(outcome)
 }
 
-/// Returns the number of unread bytes in a pipe, 0 on failure.
+/// Returns the number of unread bytes in a pipe; 0 if that is unknown.
 pub fn unread(pipe: &impl AsFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: FIONREAD writes one integer (pipe_ioctl in the kernel's fs/pipe.c).
@@ -79,7 +79,7 @@ pub fn unread(pipe: &impl AsFd) -> usize {
     Errno::result(answer).ok().and_then(|_| usize::try_from(bytes).ok()).unwrap_or(0)
 }
 
-/// Unlocks a pseudo-terminal and opens its other side, without looking up a path (`TIOCGPTPEER`, Linux 4.13).
+/// Unlocks a pseudo-terminal and opens its slave side, without a path (`TIOCGPTPEER`, Linux 4.13).
 pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     let number = terminal.as_fd().as_raw_fd();
     let unlocked: c_int = 0;
@@ -99,7 +99,7 @@ pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
 /// Makes a new file share the blocks of another one (`FICLONE`, `ioctl_ficlonerange(2)`).
 pub fn share_blocks(source: &impl AsFd, target: &impl AsFd) -> io::Result<()> {
     let (source, target) = (source.as_fd().as_raw_fd(), target.as_fd().as_raw_fd());
-    // SAFETY: two descriptors.
+    // SAFETY: FICLONE takes two descriptors.
     done(unsafe { libc::ioctl(target, libc::FICLONE, source) })
 }
 
@@ -108,11 +108,11 @@ pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
     let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, size.as_mut_ptr()) };
-    // SAFETY: it did not fail.
+    // SAFETY: the ioctl succeeded, so it has written the size.
     (answer == 0).then(|| unsafe { size.assume_init() })
 }
 
-/// Returns the session id of a pseudo-terminal, by its master side; `None` if no session has the terminal.
+/// Returns the session id of the pseudo-terminal with this master side; `None` if it is the terminal of no session.
 pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.
@@ -133,9 +133,9 @@ pub fn seize(pid: c_int) -> io::Result<()> {
     done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
 }
 
-/// Loads an empty file as a kernel module. Fails with `ENOEXEC` if the system call is permitted: the module is invalid.
+/// Tries to load an empty file as a kernel module. If the system call is permitted, it fails with `ENOEXEC`.
 pub fn load_empty_module() -> io::Result<()> {
-    // SAFETY: an image of no bytes, and an empty C string.
+    // SAFETY: the kernel reads an image of no bytes, and an empty C string.
     done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
 }
 
@@ -152,7 +152,7 @@ pub mod harmless {
         call(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, 0])
     }
 
-    /// Duplicates a descriptor of a process with an invalid pidfd.
+    /// Duplicates a descriptor of the process of a pidfd that is invalid.
     pub fn pidfd_getfd() -> Result<(), Errno> {
         call(libc::SYS_pidfd_getfd, [-1, 0, 0])
     }
@@ -171,14 +171,14 @@ pub mod harmless {
 /// Returns freed memory to the kernel. By itself, glibc does so only at the end of the heap.
 pub fn give_back_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it has no preconditions (malloc_trim(3)).
+    // SAFETY: malloc_trim(3) has no preconditions.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Returns the type and bytes of a directory's file handle. The file system never reuses a handle. Fails on a file
-/// system without handles.
+/// Returns the type and bytes of a directory's file handle, which is never reused. Fails on a file system without
+/// handles.
 pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     #[repr(C)]
     struct RawFileHandle {

@@ -1,8 +1,8 @@
-//! MCP servers whose command installs them, such as `npx -y PACKAGE` and `uvx PACKAGE`.
+//! MCP servers whose command installs them first, such as `npx -y PACKAGE` and `uvx PACKAGE`.
 //!
-//! Bailiwick splits such a command: the installation runs in a sandbox that may write one directory and reach the
-//! package registry by name. Later starts use the directory without a network. An approval is for the digest of the
-//! directory.
+//! Bailiwick splits such a command. The installation runs in a sandbox that may write to one directory and connect to
+//! the package registry alone. Later, the server starts from that directory without a network. An approval of the
+//! server is bound to the digest of the directory.
 
 mod recognise;
 mod run;

@@ -9,9 +9,9 @@ pub enum Registry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfInstaller {
     pub registry: Registry,
-    /// Packages to install, each with its version if the command names one.
+    /// Packages to install. Each includes a version if the command names one.
     pub packages: Vec<String>,
-    /// Name of the program to start. `None` means that the program is named like the package.
+    /// Name of the program to start. `None` if the program has the name of the package.
     pub program: Option<String>,
     pub arguments: Vec<String>,
 }
@@ -20,9 +20,9 @@ struct Form {
     program: &'static str,
     words: &'static [&'static str],
     registry: Registry,
-    /// Flags that have no value and do not change which program runs.
+    /// Flags that take no value and do not change which program runs.
     ignored: &'static [&'static str],
-    /// Flags whose value is the package. If one is given, the first word that is no flag is the program.
+    /// Flags whose value is the package. After such a flag, the first word that is no flag names the program.
     from: &'static [&'static str],
     with: &'static [&'static str],
 }
@@ -99,7 +99,7 @@ const FORMS: [Form; 8] = [
 ];
 
 impl SelfInstaller {
-    /// Parses a command line. Returns `None` if it installs nothing, or has an unknown flag, source or form of version.
+    /// Parses a command line. Returns `None` if it installs nothing, or has an unknown flag, source or version syntax.
     pub fn of(command: &str, arguments: &[String]) -> Option<Self> {
         let name = Path::new(command).file_name()?.to_str()?;
         let form = FORMS.iter().find(|form| {
@@ -118,8 +118,8 @@ impl SelfInstaller {
         FORMS.iter().any(|form| name == Some(form.program) && begins(form))
     }
 
-    /// Returns the arguments with another version of the first package. `None` if `version` is invalid, or if the
-    /// command installs nothing.
+    /// Returns the arguments with this version of the first package. `None` if `version` or the command is not
+    /// accepted.
     pub fn versioned(command: &str, arguments: &[String], version: &str) -> Option<Vec<String>> {
         let Self { registry, packages, .. } = Self::of(command, arguments)?;
         if version.is_empty() || version.starts_with(['-', '=']) || !is_version(version) {
@@ -140,7 +140,7 @@ impl SelfInstaller {
         Some(words)
     }
 
-    /// Returns the name of the preset of hosts (see `docs/network.md`) that the installation connects to.
+    /// Returns the name of the preset of hosts (see `docs/network.md`) to which the installation may connect.
     pub fn preset(&self) -> &'static str {
         match self.registry {
             Registry::Npm => "@npm",
@@ -148,7 +148,7 @@ impl SelfInstaller {
         }
     }
 
-    /// Returns the path of the installed program `name` in the directory `tree`, and its arguments.
+    /// Returns the path of the installed program `name` in the directory `tree`, and the arguments for the program.
     pub fn command(&self, tree: &Path, name: &str) -> (String, Vec<String>) {
         let directory = match self.registry {
             Registry::Npm => tree.join("node_modules/.bin"),
@@ -247,7 +247,7 @@ impl Registry {
                     && version
                         .split(',')
                         .all(|part| is_version(part.trim_start_matches(['@', '=', '<', '>', '~', '!'])));
-                // uv's word for the newest, and its way to name a version.
+                // uv also accepts `@VERSION`, and `@latest` for the newest version.
                 let version = match version.strip_prefix('@') {
                     Some("latest") => String::new(),
                     Some(version) => format!("=={version}"),

@@ -21,7 +21,7 @@ use crate::monitor::{
 
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Maximum number of bytes that are kept of an installer's output.
+/// Maximum number of bytes of an installer's output that are kept for an error message.
 const SAID: usize = 4 << 10;
 
 /// Shell commands that install npm packages, and print the name and version of the program to start.
@@ -55,8 +55,8 @@ print(sys.argv[2] or (name if name in names else (names + [""])[0]), found.versi
 ' "$1" "$program"
 "#;
 
-/// Start of every installation script. Ignores the user's own configuration of the installer, and directs caches to the
-/// private temp directory.
+/// Start of each installation script: ignores the user's configuration, and puts caches into the private temp
+/// directory.
 const BEFORE: &str = r#"set -eu
 tree=$1 program=$2
 shift 2
@@ -100,8 +100,7 @@ pub struct Installed {
 }
 
 impl SelfInstaller {
-    /// Returns the server's confinement, changed for an installation: `tree` is writable, and the registry is
-    /// reachable.
+    /// Returns the confinement for the installation: as `server`, but `tree` is writable and the registry reachable.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());

@@ -19,7 +19,7 @@ const MAX_ENTRIES: u64 = 300_000;
 
 const MAX_BYTES: u64 = 4 << 30;
 
-/// Maximum size of a file that is searched for the path of its directory.
+/// Maximum size of a file in which occurrences of the directory's own path are looked for.
 const MAX_SEARCHED: u64 = 1 << 20;
 
 /// Names of files that differ between two installations of the same packages. Compiled files contain times; `RECORD`
@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeDigest {
-    /// SHA-256, in hexadecimal, of names, types, execute permissions, contents and targets of links of all entries.
+    /// SHA-256 in hexadecimal over the names, types, execute permissions, contents and link targets of all entries.
     pub sha256: String,
     pub entries: u64,
     pub bytes: u64,
@@ -69,7 +69,7 @@ pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
 }
 
-/// Counts the differences of two installed directories. Ignores compiled files, and the directory's own path in files.
+/// Counts the differences of two installed directories, except in compiled files and in mentions of their own paths.
 pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError> {
     let each = |root| Ok(TreeWalk::of(root, Some(BTreeMap::new()))?.each.unwrap_or_default());
     let (before, now) = (each(before)?, each(now)?);
@@ -87,7 +87,7 @@ pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError
 struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
-    /// Digest of each file and link by its path. `None` if only the digest of the whole directory is wanted.
+    /// Digest of each file and link, by path. `None` if only the digest of the whole directory is computed.
     each: Option<BTreeMap<PathBuf, Vec<u8>>>,
     entries: u64,
     bytes: u64,
@@ -205,8 +205,8 @@ impl<'a> TreeWalk<'a> {
         Ok(())
     }
 
-    /// Adds an entry's type, name and size to the digest. The lengths are included, so that different directories never
-    /// give the same bytes.
+    /// Adds an entry's type, name and size to the digest. Lengths keep different directories from giving the same
+    /// bytes.
     fn head(&mut self, kind: u8, name: &OsStr, size: u64) {
         self.digest.update([kind]);
         self.digest.update((name.len() as u64).to_le_bytes());

@@ -1,9 +1,9 @@
 //! Starts a child process with exactly the given descriptors, without copying this process.
 //!
-//! Unlike fork(2), `posix_spawn(3)` copies no page tables. But until the child executes, it blocks the calling thread
-//! with all signals masked. If ^Z stopped the child before that, the supervisor could not stop, and the shell would
-//! wait for ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks these
-//! signals first, and a pending one then stops it.
+//! Unlike fork(2), `posix_spawn(3)` copies no page tables. But until the child calls execve(2), the calling thread
+//! waits with all signals blocked. If ^Z stopped the child before that call, the supervisor could not stop, and the
+//! shell would wait for ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec
+//! unblocks them first, and a pending one then stops it.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -20,8 +20,8 @@ use crate::system;
 /// Signals with which a terminal stops a process group: ^Z, and access to the terminal from the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// Executes `program` with this process's environment. The child gets `descriptors` under the numbers from 0 on, and
-/// those of this process without close-on-exec. Only the signals [`STOPPING`] are blocked in the child.
+/// Executes `program` with this process's environment. The child gets `descriptors`, numbered from 0, and the
+/// descriptors of this process that are not close-on-exec. Only the signals [`STOPPING`] are blocked in the child.
 pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let least = RawFd::try_from(descriptors.len()).map_err(io::Error::other)?;
     let mut actions = PosixSpawnFileActions::init()?;
@@ -48,7 +48,7 @@ fn signals() -> nix::Result<PosixSpawnAttr> {
     Ok(attributes)
 }
 
-/// Duplicates a descriptor to a number of at least `least`, so that no descriptor of the child overwrites it.
+/// Duplicates a descriptor to a number of at least `least`. Lower numbers are overwritten with the child's descriptors.
 fn above(descriptor: OwnedFd, least: RawFd) -> io::Result<OwnedFd> {
     if descriptor.as_raw_fd() >= least {
         return Ok(descriptor);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(text, format!("SigBlk:\t{bits:016x}\n"));
     }
 
-    /// Environment variable that makes the test process start programs for ever.
+    /// Environment variable that makes this test binary start programs in an endless loop.
     const SPAWN_FOR_EVER: &str = "BAILIWICK_TEST_SPAWN_FOR_EVER";
 
     #[test]

@@ -19,7 +19,7 @@ use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Spawner;
 
-/// Program name of a fetch in reports about an agent's network use.
+/// Name under which a fetch is listed, like a program, in reports about an agent's network use.
 const PROGRAM: &str = "fetch_url";
 
 const CONNECTIONS: u64 = MAX_REDIRECTS as u64 + 1;
@@ -27,7 +27,7 @@ const CONNECTIONS: u64 = MAX_REDIRECTS as u64 + 1;
 /// Time after which the supervisor ends a fetch. The guest itself gives up earlier.
 const LATEST: Duration = Duration::from_secs(35);
 
-/// Files and directories with certificates of certificate authorities, but no private keys.
+/// Files and directories with certificates of certificate authorities. None of them contains private keys.
 const AUTHORITIES: [&str; 8] = [
     "/etc/ssl/certs",
     "/etc/ssl/cert.pem",
@@ -39,7 +39,7 @@ const AUTHORITIES: [&str; 8] = [
     "/usr/local/share/ca-certificates",
 ];
 
-/// Environment variable that replaces the system's file with certificates of authorities.
+/// Environment variable that names a file of certificates to use instead of the system's.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
@@ -75,8 +75,8 @@ pub struct FetchSpec {
 }
 
 impl FetchSpec {
-    /// Returns the guest to start. It may run no commands, and may read only the resolver's files, the certificate
-    /// authorities and its own program.
+    /// Returns the description of the guest to start. The guest may run no commands, and may read only the resolver's
+    /// files, the certificates of authorities, and its own program.
     pub fn guest(self) -> GuestSpec<FetchKind> {
         let Self { program, mut agent, reach, url, hosts, log } = self;
         agent.rights.reach = reach;
@@ -106,12 +106,12 @@ fn named() -> Option<Authorities> {
 
 #[derive(Debug)]
 pub struct FetchEnd {
-    /// The page, or the reason why the guest got none. An outer `Err` means that the guest itself failed.
+    /// Page, or an inner `Err` with the reason why it was not fetched. An outer `Err` if the guest itself failed.
     pub outcome: Result<Result<Fetched, FetchFailure>, GuestError>,
     pub used: HostUse,
 }
 
-/// Fetches a page, and stops early if the sender of `cancelled` is dropped. The guest has ended when this returns.
+/// Fetches a page; aborts if the sender of `cancelled` is dropped. The guest has ended when this returns.
 pub async fn fetch(spawner: &Spawner, spec: FetchSpec, cancelled: oneshot::Receiver<()>) -> FetchEnd {
     let (host, port) = (spec.url.host().to_string(), spec.url.port());
     let mut used = HostUse { host, port, program: PROGRAM.to_owned(), ..HostUse::default() };

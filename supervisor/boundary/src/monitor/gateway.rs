@@ -28,8 +28,7 @@ impl GuestKind for GatewayKind {
 
     const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
-    /// Maximum number of queued orders. An open question can have two, an answer and a withdrawal; there is room for
-    /// twice as many.
+    /// Maximum number of queued orders: twice the most that open questions can have, an answer and a withdrawal each.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {
@@ -44,7 +43,7 @@ impl GuestKind for GatewayKind {
     }
 }
 
-/// Files and directories that the loader reads to load the C library, and the C library to resolve names.
+/// Files and directories that the gateway reads: for the dynamic loader, and for name resolution by the C library.
 const READ: [&str; 10] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -62,7 +61,7 @@ pub(super) struct GatewayPlan {
     pub(super) program: PathBuf,
     pub(super) order: Order,
     pub(super) stdio: Stdio,
-    /// Broker's end of the socket on which it passes the agent's connections to the gateway.
+    /// Socket on which the broker passes the agent's connections to the gateway: the broker's side.
     pub(super) arrivals: OwnedFd,
     pub(super) channel: OwnedFd,
     pub(super) start: GatewayOrder,
@@ -88,8 +87,8 @@ impl GatewayPlan {
     }
 }
 
-/// Returns the confinement of an agent's gateway. It has network access to the agent's addresses, runs no commands, and
-/// reads only the resolver's files and its own program.
+/// Returns the confinement of an agent's gateway. The gateway may connect to the addresses that the agent may reach,
+/// runs no commands, and reads only the resolver's files and its own program.
 pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
     let places = READ.iter().map(Path::new).chain([program]);
     let rights = Rights {
@@ -122,7 +121,8 @@ impl Gateway {
         Box::pin(Guest::ready(launched, of, log)).await.map(Box::new).map(Self)
     }
 
-    /// Sends an order. Ends a gateway that does not read it, since connections might stay that are no longer allowed.
+    /// Sends an order. Ends a gateway that has not read earlier ones: it might keep connections that are not allowed
+    /// now.
     pub fn order(&self, order: GatewayOrder) {
         self.0.order(order);
     }

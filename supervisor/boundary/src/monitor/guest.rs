@@ -37,10 +37,10 @@ use crate::system;
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time that a guest has to exit by itself after it has closed its socket.
+/// Time that a guest has, after it has closed its socket, to exit by itself.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
-/// Kind of guest: a role of the worker's program, with the types of its messages.
+/// Kind of guest: a mode in which the worker's program runs, and the types of messages in that mode.
 pub trait GuestKind: Debug + 'static {
     /// A message to the guest. The first one is its task.
     type Order: Serialize + Debug + Send + Unpin + 'static;
@@ -50,14 +50,13 @@ pub trait GuestKind: Debug + 'static {
     const ROLE: GuestRole;
     /// Command-line flag that makes the worker's program this kind of guest.
     const FLAG: &'static str;
-    /// Maximum number of orders that a guest has not read yet.
+    /// Maximum number of orders that are queued because the guest has not read them.
     const QUEUE: usize;
 
     /// True for the guest's first report, with which it confirms its task.
     fn is_ready(report: &Self::Report) -> bool;
 
-    /// Returns the hosts to which the guest's own program limits its connections. `None` if the program makes no
-    /// connections itself.
+    /// Returns the only hosts to which the guest's program itself connects. `None` if it makes no connections.
     fn hosts(task: &Self::Order) -> Option<Hosts> {
         let _ = task;
         None
@@ -69,7 +68,7 @@ pub struct GuestSpec<K: GuestKind> {
     pub program: PathBuf,
     pub confinement: Confinement,
     pub order: K::Order,
-    /// MCP server, worker or tool call that the guest is started for.
+    /// MCP server, worker or tool call for which the guest is started.
     pub of: GuestOwner,
     pub log: GuestLog,
 }
@@ -112,7 +111,7 @@ struct Begun<K: GuestKind> {
 }
 
 impl<K: GuestKind> LaunchedGuest<K> {
-    /// Wraps a started process. `channel` is the supervisor's end of the socket that is the guest's standard output.
+    /// Wraps a started process. `channel` is the supervisor's side of the socket that is the guest's standard output.
     pub(super) fn new(
         pidfd: OwnedFd,
         status: OwnedFd,
@@ -147,7 +146,7 @@ pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 pub struct Guest<K: GuestKind> {
     broker: BrokerProcess,
     reports: Reports<K>,
-    /// Queue of orders that are not yet written to the socket. `None` after the guest was told to end.
+    /// Queue of orders to be written to the socket. `None` after the guest was told to end.
     orders: Option<mpsc::Sender<K::Order>>,
     refusals: Refusals,
     fault: Option<Fault>,
@@ -169,7 +168,8 @@ pub enum GuestEvent<R> {
 }
 
 impl<K: GuestKind> Guest<K> {
-    /// Starts a guest, and a gateway if it may connect to named hosts. After an error no process of the guest remains.
+    /// Starts a guest, and a gateway if the guest may connect to named hosts. After an error none of its processes
+    /// remains.
     pub async fn start(spawner: &Spawner, spec: GuestSpec<K>) -> Result<(Self, Option<Gateway>), GuestError> {
         let GuestSpec { program, confinement, order, of, log } = spec;
         let (channel, stdout) = channel()?;
@@ -241,14 +241,14 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends an order. Ends a guest that does not read it, since it might continue an action that an order forbids.
+    /// Sends an order. If the guest has not read the earlier orders, ends it: it might continue what an order forbids.
     pub fn order(&self, order: K::Order) {
         if self.orders.as_ref().is_none_or(|orders| orders.try_send(order).is_err()) {
             self.broker.terminate();
         }
     }
 
-    /// Sends an order, after waiting for room in the queue. Fails if the guest has ended.
+    /// Sends an order after it has waited for room in the queue. Fails if the guest has ended.
     pub async fn send(&self, order: K::Order) -> Result<(), FrameError> {
         let gone = || FrameError::Io(io::ErrorKind::BrokenPipe.into());
         self.orders.as_ref().ok_or_else(gone)?.send(order).await.map_err(|_| gone())
@@ -300,8 +300,8 @@ impl<K: GuestKind> Guest<K> {
         let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
     }
 
-    /// Ends the guest and its descendants. Returns the denied system calls that were not reported before, and the
-    /// guest's log entry. Dropping the log entry logs the end.
+    /// Ends the guest and its descendants. Also returns the denied system calls that were not reported before, and the
+    /// guest's log entry. The end of the guest is logged when the log entry is dropped.
     pub async fn end_telling(
         mut self,
         reason: GuestEnd,
@@ -337,7 +337,7 @@ async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K:
     }
 }
 
-/// Waits until the program has started. Returns its pid and the Landlock and seccomp rules in force.
+/// Waits until the program has started. Returns its pid, and the Landlock and seccomp rules that are in force.
 async fn started(status: &mut StatusPipe) -> Result<(u32, RulesetReport), GuestError> {
     match status.started().await? {
         Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),

@@ -12,14 +12,14 @@ use ipc::text::one_line;
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestTotals, HostUse, ToolPinned};
 use tokio::sync::mpsc;
 
-/// Maximum number of characters that are kept of a reason by a guest or a server.
+/// Maximum number of characters of a reason by a guest or a server that are logged.
 const LONGEST: usize = 300;
 
 #[derive(Debug)]
 pub enum GuestNews {
     Started(Box<StartedGuest>),
     Ended(GuestEnded),
-    /// An MCP server describes other tools than those that a person has approved.
+    /// The tools of an MCP server differ from those that a person has approved.
     Pinned(ToolPinned),
 }
 
@@ -36,7 +36,7 @@ pub struct StartedGuest {
     pub startup: Duration,
 }
 
-/// The MCP server, worker, other guest or tool call that a guest is started for.
+/// MCP server, worker, other guest or tool call for which a guest is started.
 #[derive(Clone, Debug, Default)]
 pub struct GuestOwner {
     /// Name of the MCP server or tool in the settings, or host of a fetched page; `None` without either.

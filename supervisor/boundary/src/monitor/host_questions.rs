@@ -1,9 +1,9 @@
-//! Questions of a gateway: may a program connect to a host that is not on the list of allowed hosts?
+//! Questions of a gateway whether a program may connect to a host that is not on the list of allowed hosts.
 //!
-//! The gateway is untrusted. Its question is accepted only if the broker has reported the same connection from a
-//! process of the agent.
+//! The gateway is untrusted. A question counts only if the broker reported the same connection of a process of the
+//! agent.
 //!
-//! An answer holds for one question and until the command ends.
+//! An answer applies to one question, and until the command that connects has ended.
 
 use ipc::gateway::{Arrival, GatewayOrder, MAX_QUESTIONS};
 use ipc::refusal::{Refusal, Target};
@@ -28,7 +28,7 @@ pub struct HostQuestion {
 pub struct HostAnswers(mpsc::UnboundedSender<(u64, bool)>);
 
 impl HostAnswers {
-    /// Answers a question. Further answers, and answers to withdrawn questions, have no effect.
+    /// Answers a question. A second answer to it, or an answer after its withdrawal, has no effect.
     pub fn answer(&self, question: u64, allowed: bool) {
         // A worker that is gone needs no answer.
         let _ = self.0.send((question, allowed));
@@ -61,8 +61,7 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Registers a question about a connection that the broker's `report` confirms. `None` if the question is not
-    /// valid.
+    /// Registers a question about a connection that the broker's `report` confirms; `None` for an invalid question.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;
@@ -92,14 +91,14 @@ impl HostQuestions {
         }
     }
 
-    /// True if an answer has allowed the reported connection after all, so that the report is no denial.
+    /// True if the person has allowed the host of a reported connection by now, so that the report is no denial.
     pub fn allowed(&self, report: &Refusal) -> bool {
         let Target::Host { name, port } = &report.object else { return false };
         self.kept.iter().any(|kept| kept.allowed == Some(true) && kept.is_about(name, *port))
     }
 
-    /// Withdraws the questions of a command that has ended. `heir` returns another command's process with a connection
-    /// to the same host. If there is one, an allowed host stays allowed for it.
+    /// Withdraws the questions of the command whose first process is `process` and has ended. `heir` returns the
+    /// process of another command that is connected to the same host, for which an allowed host stays allowed.
     pub fn end_of(
         &mut self,
         process: u32,
@@ -183,7 +182,7 @@ mod tests {
         question.answers.answer(1, true);
         questions.answered().await;
         assert_eq!(questions.end_of(8, |_, _| None), []);
-        // Another command connects to both; the question without an answer is asked for it anew.
+        // Command 8 connects to both hosts. The open question is withdrawn, to be asked again for that command.
         assert_eq!(questions.end_of(7, |_, _| Some(8)), [close(2)]);
         assert_eq!(questions.end_of(8, |_, _| None), [close(1)]);
         question.answers.answer(1, true);

@@ -10,10 +10,10 @@ use super::gateway::Gateway;
 /// Maximum number of combinations of host, port and program that are counted and reported.
 const MOST: usize = 1024;
 
-/// Maximum wait for each further report of a gateway after its program has ended.
+/// Maximum time to wait for the next report of a gateway after the program that used the gateway has ended.
 const LAST_REPORTS: Duration = Duration::from_millis(20);
 
-/// Maximum number of reports that are read after the gateway's program has ended: one or two per open connection.
+/// Maximum number of reports that are read after that program has ended: one or two per open connection.
 const MOST_LAST_REPORTS: usize = 2048;
 
 /// Maximum number of characters of a connecting program's name.
@@ -28,7 +28,8 @@ pub struct HostUses {
 }
 
 impl HostUses {
-    /// Counts a report. Returns the counts of its program and host at their first connection or failure, else `None`.
+    /// Counts a report. Returns the counts if it is the first connection or failure of a program with a host, else
+    /// `None`.
     pub fn count(&mut self, report: GatewayReport) -> Option<HostUse> {
         match report {
             GatewayReport::Ready | GatewayReport::Asked { .. } => None,
@@ -54,7 +55,7 @@ impl HostUses {
         }
     }
 
-    /// Counts the last reports of a gateway whose program has ended, and ends the gateway.
+    /// Counts the last reports of a gateway whose program has ended, then ends the gateway.
     pub async fn end_gateway(&mut self, mut gateway: Gateway) {
         // The program's ends of the connections are closed by now, so a working gateway soon reports their byte counts.
         for _ in 0..MOST_LAST_REPORTS {

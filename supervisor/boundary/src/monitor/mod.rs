@@ -1,8 +1,8 @@
 //! Starts, reads and verifies confined processes.
 //!
 //! A [`Worker`] executes tool calls of an agent; its generation is its number among the agent's workers. The table in
-//! [`ipc::phase`] lists the messages that a worker may send; any other message ends the worker. A [`Guest`] executes no
-//! tool calls.
+//! [`ipc::phase`] lists the messages that a worker may send; any other message ends the worker. A [`Guest`]
+//! executes no tool calls.
 
 mod before;
 mod child;

@@ -1,4 +1,4 @@
-//! Ends processes that survived a killed sandbox. This process inherits them, as it is a subreaper.
+//! Ends processes that survived a killed sandbox. They become children of this process, which is a subreaper.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,7 @@ pub fn inherit_orphans() -> nix::Result<()> {
     prctl::set_child_subreaper(true)
 }
 
-/// Kills and reaps all children of this process and their orphans. A child keeps its pid until it is reaped, so no
-/// other process is hit.
+/// Kills and reaps all children of this process and their orphans. A pid is not reused until its process is reaped.
 pub fn end_orphans() {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -40,7 +39,7 @@ fn children() -> Vec<Pid> {
     processes.filter(|process| parent(*process) == Some(getpid())).collect()
 }
 
-/// Returns the parent of a process (`/proc/PID/stat`); `None` if it is gone. Skips the name: it may have any bytes.
+/// Returns the parent of a process (`/proc/PID/stat`); `None` if it is gone. Skips the name, which may have any bytes.
 fn parent(process: Pid) -> Option<Pid> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;

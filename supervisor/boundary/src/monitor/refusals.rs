@@ -6,8 +6,8 @@ use ipc::rights::HostName;
 
 use super::status::StatusPipe;
 
-/// Maximum number of denials outside of tool calls that wake the supervisor between two results, so that programs
-/// cannot keep it busy. Further denials are sent with the next result.
+/// Maximum number of denials outside of tool calls, between two results, for which the supervisor wakes up, so that
+/// programs cannot keep it busy. Further denials are read with the next result.
 const MOST_WAKE_UPS: u32 = 64;
 
 #[derive(Debug)]
@@ -22,17 +22,17 @@ impl Refusals {
         Self { status, worker: innermost(pid), wake_ups: 0 }
     }
 
-    /// Removes and returns the refusals of the command whose first process is `process`.
+    /// Removes and returns the kept refusals of the command whose first process is `process`.
     pub(super) fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.status.take_of(process)
     }
 
-    /// Returns the report of a connection that waits for an answer about its host; `None` if there is none.
+    /// Returns the report of a connection to this host that waits for a person's answer; `None` if there is none.
     pub(super) fn asked(&mut self, host: &HostName, port: u16) -> Option<&Refusal> {
         self.status.asked(host, port)
     }
 
-    /// Waits for a refusal. Never returns after [`MOST_WAKE_UPS`] wake-ups. Cancel safe.
+    /// Waits until a refusal is kept. After [`MOST_WAKE_UPS`] of them, never returns. Cancel safe.
     pub(super) async fn more(&mut self) {
         if self.wake_ups >= MOST_WAKE_UPS {
             std::future::pending::<()>().await;
@@ -41,13 +41,13 @@ impl Refusals {
         self.wake_ups += 1;
     }
 
-    /// Removes and returns all kept refusals. For use while no tool call runs.
+    /// Removes and returns all kept refusals. Must only be called while no tool call runs.
     pub(super) fn take_beside(&mut self) -> Vec<Refusal> {
         self.status.take()
     }
 
-    /// Removes and returns the refusals that were added to no result. Leaves out those of the worker process itself: it
-    /// returns their errors in its results.
+    /// Removes and returns the refusals that no result contains. Drops those of the worker process itself, whose
+    /// results contain the errors already.
     pub(super) fn take_rest(&mut self) -> Vec<Refusal> {
         self.wake_ups = 0;
         let mut rest = self.status.take();

@@ -1,8 +1,8 @@
-//! Removes a directory tree that confined commands wrote, whatever they put into it.
+//! Removes a directory tree in which confined commands may have created anything.
 //!
-//! Before a directory is removed, its subdirectories are moved up to the root of the tree, so two descriptors suffice
-//! for any depth. Links are not followed, directories on other mounts not entered. Each name comes from a listing of
-//! the same open directory.
+//! Before a directory is removed, its subdirectories are moved to the top of the tree, so that two descriptors suffice
+//! for any depth. Links are not followed, and directories on other mounts are not entered. Each name is read from the
+//! same open directory in which it is used.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(parent, name, PLACE | OFlag::O_NOFOLLOW, Mode::empty())?)
 }
 
-/// Removes the directory at `path` with its contents, if it is still the directory with the identity `meant`.
+/// Removes the directory at `path` with its contents, but only if it is the directory with the identity `meant`.
 pub(super) fn remove(path: &Path, meant: Identity) -> io::Result<()> {
     let root = open(path)?;
     if Identity::of(&root)? != meant {
@@ -78,7 +78,7 @@ impl TempRemoval {
         }
     }
 
-    /// Removes an entry of the root. If it is a directory, removes as much of it as is possible now.
+    /// Removes an entry at the top of the tree. If it is a directory, removes as much of it as is possible now.
     fn remove(&mut self, name: &OsStr) -> io::Result<()> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());
@@ -150,7 +150,7 @@ fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd
     Ok(directory)
 }
 
-/// Gives the owner all permissions on a directory that a command has closed (`chmod 0`).
+/// Gives the owner all permissions on a directory from which a command removed them (`chmod 0`).
 fn open_up(directory: BorrowedFd<'_>) {
     let _ = fs::set_permissions(by_descriptor(directory), Permissions::from_mode(0o700));
 }

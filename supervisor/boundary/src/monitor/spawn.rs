@@ -30,7 +30,7 @@ use super::gateway::{GatewayPlan, LaunchedGateway};
 use super::spare::PrestartedBroker;
 use crate::system;
 
-/// Descriptor number of the child's order pipe. Sandbox-exec gets this and the next numbers by flags.
+/// Number of the order pipe's descriptor in the child. Flags tell sandbox-exec this number and the next ones.
 const RIGHTS_FD: i32 = 3;
 const STATUS_FD: i32 = 4;
 
@@ -50,7 +50,7 @@ pub struct Programs {
 pub struct Launch {
     pub confinement: Confinement,
     pub command: Vec<OsString>,
-    /// Arguments after `command`. They may differ at each start. A prestarted sandbox-exec gets them with its order.
+    /// Arguments after `command`. They may differ at each start: a prestarted sandbox-exec gets them with its order.
     pub arguments: Vec<String>,
     pub stdio: Stdio,
 }
@@ -66,7 +66,7 @@ pub struct Launched {
     pub pidfd: OwnedFd,
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
-    /// Read end of the standard error of the program and of sandbox-exec; `None` if the caller gave the streams.
+    /// Read end of the standard error of program and sandbox-exec; `None` if the caller gave the streams.
     pub stderr: Option<OwnedFd>,
     pub status: OwnedFd,
     pub origin: Origin,
@@ -113,7 +113,7 @@ static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 #[derive(Debug)]
 struct Requests {
     sandbox_exec: PathBuf,
-    /// Queue to `thread`. Both fields are `Some` until this value is dropped.
+    /// Queue of requests to `thread`. Both fields are `Some` until this value is dropped.
     sender: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -131,7 +131,7 @@ impl Requests {
     }
 }
 
-/// Ends the thread and waits for it, so that the thread ends a prestarted sandbox-exec first.
+/// Ends the thread and waits for it. The thread ends a prestarted sandbox-exec before it ends.
 impl Drop for Requests {
     fn drop(&mut self) {
         drop(self.sender.take());
@@ -196,8 +196,7 @@ impl Spawner {
         self.request(origin, launch)?.await.map_err(|_| SpawnError::ThreadGone)?
     }
 
-    /// Starts a confined program, and blocks the calling thread until the program runs. Must not be called from the
-    /// runtime's threads.
+    /// Starts a confined program, and blocks until the program runs. Not for the threads of the async runtime.
     pub fn spawn_and_wait(&self, launch: Launch) -> Result<Launched, SpawnError> {
         self.request(Origin::Fresh, launch)?.blocking_recv().map_err(|_| SpawnError::ThreadGone)?
     }
@@ -272,7 +271,7 @@ fn start(
     begun.execute(order).map(|launched| Launched { origin, gateway, ..launched })
 }
 
-/// Runs the hook `before` on a confinement. After a panic in the hook, this start and all later ones with it fail.
+/// Runs the hook `before` on a confinement. If the hook panics, this start and all later ones with the same hook fail.
 fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
     let fill = || before.lock().map_err(|_| "an earlier search for hidden files failed")?.fill(confinement);
     panic::catch_unwind(AssertUnwindSafe(fill))
@@ -315,7 +314,8 @@ impl Program {
             .chain(iter::once(OsStr::new("--")))
             .chain(command.iter().map(OsString::as_os_str))
             .collect();
-        // Each descriptor gets its index as number. If the program is a script, its interpreter opens it by that number.
+        // Each descriptor gets its index as number. If the program is a script, its interpreter opens it by that
+        // number.
         let mut descriptors = vec![stdin, stdout, stderr, given, status_writer, opened.try_clone()?];
         descriptors.extend(arrivals);
         let program = format!("/proc/self/fd/{PROGRAM_FD}");
@@ -347,7 +347,7 @@ impl BegunLaunch {
         }
     }
 
-    /// Sends the order that starts the program. Kills the waiting process if `order` is an `Err`.
+    /// Sends the order that starts the program. For an `Err`, kills the waiting sandbox-exec and returns the error.
     fn execute(mut self, order: Result<Order, SpawnError>) -> Result<Launched, SpawnError> {
         match order.and_then(|order| self.order(&order)) {
             Ok(()) => Ok(self.launched),

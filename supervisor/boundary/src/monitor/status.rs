@@ -1,8 +1,7 @@
-//! Reads the status pipe of a broker. On it, the broker reports the start of the program, and each system call that it
-//! denied (a refusal).
+//! Reads a broker's status pipe: reports of the program's start, and of each denied system call (a refusal).
 //!
 //! The broker writes each refusal before it answers the system call, so all refusals of a tool call are in the pipe
-//! when the call ends. The capacity of the pipe bounds a flood of refusals.
+//! when the call ends. The capacity of the pipe limits the number of refusals.
 
 use std::fs;
 use std::io;
@@ -41,7 +40,7 @@ impl StatusPipe {
         Ok(Self { reports: AsyncIncoming::new(pipe, Generation::default()), refused: Vec::new() })
     }
 
-    /// Waits for the report about the program's start. `None` if the broker closed the pipe without one. Cancel safe.
+    /// Waits for the report about the program's start; `None` if the broker closed the pipe without it. Cancel safe.
     pub async fn started(&mut self) -> Result<Option<BrokerReport>, FrameError> {
         loop {
             match self.reports.receive().await? {
@@ -96,7 +95,7 @@ impl StatusPipe {
         }
     }
 
-    /// Keeps a refusal. It replaces an earlier one of the same process, action and object.
+    /// Keeps a refusal, instead of an earlier one of the same process, action and object.
     fn keep(&mut self, mut refusal: Refusal) {
         if let Target::Internet(to, place) = &mut refusal.object {
             *place = seen_from_here(*to, *place);
@@ -111,8 +110,8 @@ impl StatusPipe {
     }
 }
 
-/// Returns the location of an address as seen by the supervisor, since a broker in a network namespace takes this
-/// machine's addresses for remote ones. The network's DNS resolver counts as elsewhere.
+/// Returns the location of an address relative to this machine. A broker in a network namespace takes this machine's
+/// addresses for remote ones. The network's DNS resolver counts as elsewhere.
 fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     let settings = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     match place {

@@ -1,8 +1,8 @@
-//! The private temp directory of an agent. It has a random name and a short path, and is removed at the end of the
-//! agent, or else by the next start of Bailiwick.
+//! Private temp directory of an agent, with a random name and a short path. It is removed at the end of the agent, or
+//! else by the next start of Bailiwick.
 //!
-//! A lock file in the state directory contains the directory's path, device and inode. The lock (flock(2)) ends with
-//! the owning process.
+//! A lock file in the state directory contains the path, device and inode of the temp directory. The lock on that file
+//! (flock(2)) ends with the process that owns the temp directory.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -22,7 +22,7 @@ use super::temps::Temps;
 #[error("cannot make a private temp directory: {path}: {source}\n  hint: {}", self.remedy())]
 pub struct TempError {
     pub(super) path: PathBuf,
-    /// Environment variable that changes the parent directory.
+    /// Environment variable with which the user can set another parent directory.
     pub(super) variable: &'static str,
     pub(super) source: io::Error,
 }
@@ -113,7 +113,7 @@ impl Drop for PrivateTemp {
     }
 }
 
-/// Removes temp directories whose processes have ended. Returns those that could not be removed.
+/// Removes temp directories of processes that have ended. Returns those that could not be removed.
 pub fn remove_stale(locks: &Path) -> Vec<Leftover> {
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     entries.filter_map(|entry| remove_one_stale(&entry.path()).err()).collect()
@@ -153,7 +153,7 @@ fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     (path, identity)
 }
 
-/// True if this module may have written the path in a lock file. A foreign lock file must never cause a removal.
+/// True if this module may have written the path in a lock file. A forged lock file must not cause a removal.
 fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
     let name = path.file_name();
     path.is_absolute()
@@ -161,7 +161,7 @@ fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
         && name == lock_path.file_name()
 }
 
-/// Creates and locks the lock file. `None` if another process takes the new file for a stale one and removes it.
+/// Creates and locks the lock file. `None` if another process removed the new file because it was not locked yet.
 fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
     let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {

@@ -1,8 +1,8 @@
-//! The parent directory of a user's private temp directories. It is hidden from every confined program.
+//! Parent directory of all private temp directories of a user. It is hidden from every confined program.
 //!
-//! It is in the cache directory. That one is hidden as a whole, so directories that are created later are hidden as
-//! well. The system's temp directory is used only if the cache directory is unsuitable: its path is too long for a
-//! socket's name, or the workers' user cannot write or enter it.
+//! It is in the cache directory, which is hidden as a whole, so that directories created later are hidden too. It is in
+//! the system's temp directory only if the cache directory is unsuitable: its path is too long for the name of a
+//! socket, or the user that runs workers cannot write to or enter it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -22,13 +22,13 @@ const LONGEST: usize = 48;
 /// Maximum length of the path of the system's temp directory, in bytes.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode of a directory that only the owner enters and nobody lists. In the floor tier, only the mode hides the names.
+/// Mode of a directory that only its owner can enter, and nobody can list: in the floor tier, nothing else hides names.
 const PRIVATE: u32 = 0o300;
 
-/// Mode of a directory that only the owner enters and lists.
+/// Mode of a directory that only its owner can enter and list.
 const LISTED: u32 = 0o700;
 
-/// Mode of a directory that everybody enters, but nobody lists.
+/// Mode of a directory that everybody can enter, but nobody can list.
 const ENTERED: u32 = 0o311;
 
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Temps {
         &self.path
     }
 
-    /// Creates a sibling of the parent directory, with the same owner.
+    /// Creates a directory next to the parent directory, with the same owner.
     pub fn beside(&self, name: &str) -> Result<PathBuf, TempError> {
         let own = self.path.file_name().unwrap_or_default().to_string_lossy();
         let path = self.path.with_file_name(format!("{own}-{name}"));
@@ -76,7 +76,7 @@ impl Temps {
         }
     }
 
-    /// Returns a sentence for the user if a directory from an environment variable is unsuitable; else `None`.
+    /// Returns a sentence for the user if a directory that an environment variable names is unsuitable; else `None`.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -84,7 +84,7 @@ impl Temps {
 
 const NAME: &str = "temps";
 
-/// Returns the name of the environment variable that sets the cache directory. `None` if it is the default one.
+/// Returns the environment variable that determines the cache directory. `None` if the default directory is used.
 fn chosen_cache() -> Option<&'static str> {
     ["BAILIWICK_HOME", "XDG_CACHE_HOME"].into_iter().find(|name| std::env::var_os(name).is_some())
 }
@@ -98,7 +98,7 @@ fn make_in(cache: &Path) -> io::Result<PathBuf> {
     make(&path, PRIVATE).map(|()| path)
 }
 
-/// Returns the error for a path of more than `most` bytes. Such a path leaves no room for a socket's name (unix(7)).
+/// Returns the error for a path of more than `most` bytes, which leaves no room for the name of a socket (unix(7)).
 fn is_longer(path: &Path, most: usize) -> io::Error {
     let length = path.as_os_str().len();
     io::Error::other(format!(
@@ -118,7 +118,7 @@ fn too_long(chosen: Option<PathBuf>) -> Option<(&'static str, PathBuf, io::Error
     Some(("TMPDIR", path, error))
 }
 
-/// Returns possible paths outside of the cache directory, preferred ones first.
+/// Returns candidates for the parent directory outside of the cache directory, preferred ones first.
 fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     let short = temporary.filter(|path| path.as_os_str().len() <= LONGEST_PARENT).map(Path::to_owned);
     let everybodys = fs::canonicalize("/tmp").unwrap_or_else(|_| "/tmp".into());
@@ -133,7 +133,7 @@ fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     places.filter(|path| path.as_os_str().len() <= LONGEST).collect()
 }
 
-/// Creates the first directory that can be created. Skips paths that another user has taken in a shared directory.
+/// Creates the first possible of the directories. Skips paths that another user has taken in a shared directory.
 fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
     let mut first = None;
     for path in places {

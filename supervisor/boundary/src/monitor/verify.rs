@@ -1,7 +1,6 @@
 //! Verifies from `/proc/PID/status` that a worker is confined (`proc_pid_status(5)`).
 //!
-//! The file does not show Landlock domains, so the broker tests them: it tries forbidden actions and reports the
-//! results.
+//! The file does not show Landlock domains, so the broker tries forbidden actions and reports the results.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -46,7 +45,7 @@ fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
     EXPECTED.into_iter().try_for_each(|(field, expected)| compare(pid, status, field, expected))
 }
 
-/// Checks that real, effective, saved and file system ids are those of `identity`, and that there are no other groups.
+/// Checks that real, effective, saved and file system ids are those of `identity`, without additional groups.
 fn judge_identity(pid: u32, status: &str, identity: Identity) -> Result<(), VerifyError> {
     let four = |id: u32| [id; 4].map(|id| id.to_string()).join("\t");
     compare(pid, status, "Uid", &four(identity.uid))?;

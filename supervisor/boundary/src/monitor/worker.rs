@@ -40,7 +40,7 @@ pub struct WorkerSpec {
     pub generation: Generation,
     pub confinement: Confinement,
     pub program: PathBuf,
-    /// Writes that an earlier process of the session left incomplete; `None` if there are none.
+    /// Temporary files that an earlier process of the session may have left, to be removed; `None` if there are none.
     pub leftovers: Option<Leftovers>,
     pub guests: GuestLog,
 }
@@ -61,14 +61,14 @@ pub enum WorkerEvent {
     },
     /// Denied system calls of processes that belong to no tool call.
     Refused(Vec<Refusal>),
-    /// Network use by host name: each host at its first connection, and all hosts at the end.
+    /// Use of the network by host name. Sent for each host at the first connection, and for all hosts at the end.
     HostsUsed(Vec<HostUse>),
-    /// A connection waits for an answer, because its host is not on the list of allowed hosts.
+    /// A connection waits for a person's answer, because its host is not on the list of allowed hosts.
     HostAsked(HostQuestion),
     /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,
-        /// Violation of the protocol that ended the worker; `None` if no violation did.
+        /// Violation of the protocol because of which the worker was ended; `None` if it ended for another reason.
         violation: Option<String>,
         open: Vec<CallId>,
     },

@@ -25,7 +25,7 @@ pub enum McpViolation {
     NoSuchRequest,
     #[error("more than the bound of {0}")]
     TooMuch(&'static str),
-    /// A picture whose bytes are not of its declared format.
+    /// A picture that does not have the declared format.
     #[error("a picture that cannot be shown")]
     Picture,
     #[error("{0} that came before")]
@@ -71,7 +71,7 @@ impl Conversation {
         self.open.keys().copied().collect()
     }
 
-    /// Checks a message, and updates the phase and the open requests.
+    /// Checks if the guest may send a message now, and updates the phase and the open requests.
     pub(super) fn admit(&mut self, report: &McpReport) -> Result<(), McpViolation> {
         match (self.phase, report) {
             (Phase::Describing, McpReport::Tool(tool)) => self.tool(tool),

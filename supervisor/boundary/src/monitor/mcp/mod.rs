@@ -1,5 +1,5 @@
-//! The guest around one MCP server. It starts the server and speaks MCP with it. The guest's access is from the
-//! server's settings, and does not depend on an agent.
+//! Guest around one MCP server: it starts the server and speaks MCP with it. The guest's access is set in the server's
+//! settings and does not depend on an agent.
 
 mod admit;
 
@@ -24,10 +24,10 @@ use super::guest_log::{GuestLog, GuestOwner};
 use super::host_uses::HostUses;
 use super::spawn::Spawner;
 
-/// Maximum time for the guest to accept an order. Afterwards the guest counts as stuck.
+/// Maximum time until the guest accepts an order. Later, the guest counts as stuck.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for a server to exit by itself when it is ended. The guest gives the server a little less.
+/// Time for the guest to exit by itself when the server is ended. The guest gives the server a little less time.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]

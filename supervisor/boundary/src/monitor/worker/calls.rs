@@ -1,4 +1,4 @@
-//! Sends messages to a worker, and records its running tool calls. They decide which answers are accepted.
+//! Sends messages to a worker, and records its running tool calls, on which it depends which answers are accepted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ pub struct CallSender {
     pub(super) open: Arc<Mutex<Register>>,
 }
 
-/// Phase and open calls of a worker. They decide if its next message is accepted.
+/// Phase and open calls of a worker, on which it depends if the next message is accepted.
 #[derive(Debug)]
 pub(super) struct Register {
     pub(super) phase: Phase,

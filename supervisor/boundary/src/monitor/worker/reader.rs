@@ -108,7 +108,8 @@ impl WorkerReader {
                 }
                 Err(error) => return Stop::Violation(error.to_string()),
             };
-            // Checked before the call is closed: after an invalid picture, the call counts as open and is lost with the worker.
+            // Checked before the call is closed: after an invalid picture, the call counts as open and is lost with the
+            // worker.
             if let Err(error) = check_picture(&message) {
                 return Stop::Violation(format!("a picture that {error}"));
             }
@@ -155,7 +156,7 @@ impl WorkerReader {
         }
     }
 
-    /// Ends the gateway, and sends an event with the final network use.
+    /// Ends the gateway, and sends an event with the final counts of its network use.
     async fn end_gateway(&mut self) {
         let Some(gateway) = self.gateway.take() else { return };
         self.uses.end_gateway(gateway).await;
@@ -170,7 +171,7 @@ impl WorkerReader {
         refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
     }
 
-    /// Adds a command's refusals to its result. All processes of a command descend from one child of the worker.
+    /// Adds the refusals of a command to its result. All processes of a command descend from one child of the worker.
     fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
         if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
@@ -188,7 +189,8 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no tool call runs. Lets none start meanwhile, because later refusals might be those of that call.
+    /// Runs `take` unless a tool call runs, else returns nothing. No call can start meanwhile: `take` would remove its
+    /// refusals.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }
@@ -209,7 +211,7 @@ async fn next_report(gateway: Option<&mut Gateway>) -> Option<GatewayReport> {
     }
 }
 
-/// Checks the picture in a message. The model's provider would reject a whole conversation for an invalid one.
+/// Checks the picture in a message. The language model's provider would reject a whole conversation for an invalid one.
 fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     match message {
         ToSupervisor::Outcome { outcome: CallOutcome::Done(ToolOutput::Image(image)), .. } => {

@@ -31,7 +31,7 @@ use crate::monitor::verify::{VerifyError, verify_confined};
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum number of events that the session has not read. Further messages stay in the pipe, whose size is limited.
+/// Maximum number of events that the session has not read. Later messages stay in the pipe, whose size is limited.
 const INBOX: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ impl StartError {
     }
 }
 
-/// Returns the error code for an error text of sandbox-exec.
+/// Returns the error code for an error message of sandbox-exec.
 pub fn sandbox_code(words: &str) -> ErrorCode {
     match words.split_once("Landlock is not available") {
         Some((_, why)) if why.contains("a seccomp profile denies it") => ErrorCode::LandlockBlocked,
@@ -86,8 +86,8 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the worker, with a prestarted sandbox-exec if `origin` is `Spare` and there is one. After an error no
-    /// process of the worker remains.
+    /// Starts the worker, in a prestarted sandbox-exec if `origin` is `Spare`. After an error none of its processes
+    /// remains.
     pub(super) async fn in_one(
         &mut self,
         origin: Origin,
