@@ -13,9 +13,8 @@ use ipc::confinement::Environment;
 use libc::O_NONBLOCK;
 use toml_edit::Document;
 
-/// Environment variables that set build directories, each with its replacement in the private caches. Variables with
-/// lists of directories, or with a directory that must exist (`GOTMPDIR`), are left out: tools use their defaults
-/// instead.
+/// Environment variables that set build directories, each with the name of the replacement in the private caches. Not
+/// included, and thus not passed on: lists of directories, and directories that must exist (`GOTMPDIR`).
 const VARIABLES: &[(&str, &str)] = &[
     // Cargo's directory of all build results.
     ("CARGO_TARGET_DIR", "cargo-target"),
@@ -44,7 +43,7 @@ const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub struct Builds {
-    /// Variables that are passed on, since agents may write the directories that they set.
+    /// Variables that are passed on unchanged, since agents may write to the directories in them.
     stay: Vec<&'static str>,
     outside: Vec<Outside>,
 }
@@ -52,14 +51,14 @@ pub struct Builds {
 #[derive(Clone, Debug)]
 struct Outside {
     variable: &'static str,
-    /// Name of the replacing directory in the private caches.
+    /// Name of the directory in the private caches that replaces the one in the variable.
     name: &'static str,
     said: String,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct BuildRoots<'a> {
-    /// Path of the project, to which relative paths refer.
+    /// Path of the project, on which relative paths are based.
     pub project: &'a Path,
     /// Directories besides the project that agents may write.
     pub write: &'a [PathBuf],
@@ -115,8 +114,8 @@ pub(super) fn is_named(environment: &Environment, variable: &str) -> bool {
 }
 
 impl BuildRoots<'_> {
-    /// True if agents may write the directory behind all links, at least in mode `auto`. Of paths that begin with one
-    /// of cargo's templates, only those with `{workspace-root}`, the project, count as writable.
+    /// True if agents may write to the directory, links resolved, at least in mode `auto`. A path that begins with a
+    /// template of cargo counts as writable only if the template is `{workspace-root}`, the project.
     fn may_be_written(&self, base: &Path, directory: &Path) -> bool {
         if directory.as_os_str().as_bytes().starts_with(b"{") {
             return directory.starts_with("{workspace-root}");
@@ -126,8 +125,8 @@ impl BuildRoots<'_> {
     }
 
     /// Returns the build directories that `~/.cargo/config.toml` sets outside of writable directories. Relative paths
-    /// start at the parent of cargo's home (The Cargo Book, "Config-relative paths"). Does not read a home that agents
-    /// may write.
+    /// start at the parent of cargo's home (The Cargo Book, "Config-relative paths"). Ignores a home that agents may
+    /// write.
     fn of_cargos_settings(&self, cargo_home: Option<PathBuf>) -> Vec<Outside> {
         let cargo_home = cargo_home.or_else(|| Some(self.home?.join(".cargo"))).unwrap_or_default();
         let is_users_own = !self.may_be_written(self.project, &cargo_home);
@@ -155,7 +154,7 @@ fn settings(file: &Path) -> Option<Document<String>> {
 mod tests {
     use super::*;
 
-    /// Returns the variables that are set, the notes, and the number of variables that are passed on.
+    /// Returns the variables that are set, the number of notes, and the variables that are passed on.
     fn led(said: &[(&str, &str)], environment: &Environment) -> (Vec<String>, usize, Vec<String>) {
         let value = |name: &str| said.iter().find(|(said, _)| *said == name).map(|(_, it)| it.into());
         let write = ["/data".into()];

@@ -1,8 +1,8 @@
 //! Private caches of package managers, one per project and level of access, set by environment variables.
 //!
-//! Agents only read the user's own caches, since a manipulated file there would run in the next project. `CARGO_HOME`
-//! and `XDG_CACHE_HOME` are left unchanged: cargo works with a read-only home, and tools read models and the like in
-//! the cache directory.
+//! Agents can only read the user's own caches, since a manipulated file there would be executed in another project.
+//! `CARGO_HOME` and `XDG_CACHE_HOME` are left unchanged: cargo works with a read-only home, and tools read data such as
+//! language models in the cache directory.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -20,7 +20,7 @@ use super::hidden::HiddenPaths;
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Name of the directory, in the cache directory, that holds the caches of all projects.
+/// Name of the subdirectory of the cache directory that holds the caches of all projects.
 const PROJECTS: &str = "projects";
 const SESSIONS: &str = "sessions";
 
@@ -33,7 +33,7 @@ const TAG: (&str, &str) = (
      # All of it may be deleted while no session runs.\n",
 );
 
-/// Name that no file has. Hiding it makes sandbox-exec permit the existing siblings one by one. Later ones stay hidden.
+/// Name that no file has. Hiding it makes sandbox-exec permit only existing siblings, so that later ones are hidden.
 const NOTHING: &str = ".nothing";
 
 /// Environment variables of package managers, each with the name of its directory in the private caches.
@@ -53,14 +53,15 @@ const VARIABLES: &[(&str, &str)] = &[
     ("SCCACHE_DIR", "sccache"),
 ];
 
-/// Creates the directory of a project's caches. Agents write in its subdirectories, but not in the directory itself.
+/// Creates the directory for a project's caches. Agents can write to its subdirectories, but not to the directory
+/// itself.
 pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
     let place = cache.join(PROJECTS).join(name(project));
     make(cache, &place)?;
     fs::canonicalize(place)
 }
 
-/// Creates the directory for caches of single sessions. Each session removes its own at its end.
+/// Creates the directory for the caches that last one session. Each session removes its own caches at its end.
 pub fn make_sessions(cache: &Path) -> io::Result<PathBuf> {
     let place = cache.join(SESSIONS);
     make(cache, &place)?;
@@ -77,8 +78,8 @@ fn make(cache: &Path, place: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns a readable directory name that is unique to a project. A new checkout at the same path gets another name, so
-/// that files of the old one are not executed.
+/// Returns a readable directory name that is unique to a project. A new checkout at the same path gets another name,
+/// since files in the old caches must not be executed for it.
 fn name(project: &Path) -> String {
     let digest = Sha256::new().chain_update(project.as_os_str().as_bytes());
     let digest = digest.chain_update([0]).chain_update(identity(project)).finalize();
@@ -89,7 +90,7 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// Returns a project directory's identity: its file handle (never reused), or else its inode.
+/// Returns the identity of a project's directory: its file handle, which is never reused, or else its inode.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());
@@ -97,8 +98,8 @@ fn identity(project: &Path) -> Vec<u8> {
 }
 
 impl HiddenPaths {
-    /// Hides the parent of all private temp directories, and all caches but the project's own at `own`. The list of
-    /// default hidden paths covers the rest of the cache directory.
+    /// Hides the parent of all private temp directories, and all caches except `own`, those of the project. The rest of
+    /// the cache directory is in the list of default hidden paths.
     #[must_use]
     pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
@@ -123,7 +124,7 @@ fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries.chain([place.join(NOTHING)])
 }
 
-/// Caches of the user's own that some package managers can read in addition to private ones.
+/// The user's own caches that some package managers can read in addition to the private ones.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     variables: Vec<(&'static str, Vec<u8>)>,
@@ -131,8 +132,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Looks for the user's caches in a home directory. `proxies` is the user's `GOPROXY`, which is left out if it
-    /// contains a password.
+    /// Looks for the user's caches in a home directory. `proxies` is the user's `GOPROXY`, unused if it has a password.
     pub fn find(home: Option<&Path>, proxies: Option<OsString>) -> Self {
         let Some(home) = home else { return Self::default() };
         let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
@@ -165,8 +165,8 @@ impl Fetched {
         }
     }
 
-    /// Returns the variable that sets Maven's caches. Versions before 3.9 ignore it. `None` without a home, or for a
-    /// path that Maven would split into words.
+    /// Returns the variable that sets Maven's caches, which Maven before 3.9 ignores. `None` if there is no home, or if
+    /// Maven would split the path into words.
     fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
         let own = place.join("maven");
         let tail = self.maven.as_ref().filter(|_| is_one_word(&own))?;

@@ -1,4 +1,4 @@
-//! Environment variables that keep programs from failing, waiting or asking in a sandbox. The user's own values have
+//! Environment variables without which programs would fail, wait or ask in a sandbox. The user's values take
 //! precedence.
 
 use std::collections::HashMap;
@@ -12,8 +12,7 @@ use ipc::rights::Network;
 
 use super::builds::is_named;
 
-/// Variables that turn off the retries of network access, each with its value. With the network off, retries would take
-/// up to a minute.
+/// Variables that turn off retries, each with its value. Without a network, retries would take up to a minute.
 const TRIES: &[(&str, &str)] = &[
     ("BUN_CONFIG_HTTP_RETRY_COUNT", "0"),
     ("BUNDLE_RETRY", "0"),
@@ -27,7 +26,7 @@ const TRIES: &[(&str, &str)] = &[
     ("npm_config_fetch_retries", "0"),
 ];
 
-/// Variables that name certificates of authorities. They are passed only if the file is readable: tools fail otherwise.
+/// Variables that name certificates of authorities. Passed on only if the file is readable, since tools fail otherwise.
 const AUTHORITIES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "BUNDLE_SSL_CA_CERT",
@@ -54,14 +53,14 @@ const AUTHORITIES: &[&str] = &[
     "npm_config_cafile",
 ];
 
-/// Variable that keeps tar of uid 0 from changing the owners of files: the sandbox denies that.
+/// Variable that keeps tar, run as uid 0, from changing the owners of files, which the sandbox denies.
 const TAR: (&str, &str) = ("TAR_OPTIONS", "--no-same-owner");
 
-/// Editor for programs without a terminal: prints an error and fails. Works also for programs that split it into words.
+/// Editor for programs without a terminal: prints an error and fails. Programs may also split this command into words.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor: nobody sits at a terminal here; pass the text by a flag, or set EDITOR to a program\" >&2; exit 1'";
 
-/// Settings of git, each with its value. They override the user's configured editor, but not `GIT_EDITOR`, `VISUAL`,
-/// `EDITOR` and `git -c`. Git appends the file name to the command (git-var(1)).
+/// Settings of git, each with its value. They override the editor in the user's configuration, but not `GIT_EDITOR`,
+/// `VISUAL`, `EDITOR` and `git -c`. Git appends a file name to the command (git-var(1)).
 const GIT_SETTINGS: &[(&str, &str)] = &[
     ("core.editor", r#"e() { eval "${VISUAL:-${EDITOR:-false}} \"\$@\""; }; e"#),
     ("sequence.editor", r#"s() { eval "$(git var GIT_EDITOR) \"\$@\""; }; s"#),
@@ -69,7 +68,7 @@ const GIT_SETTINGS: &[(&str, &str)] = &[
 
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
-    /// True if a person uses the terminal in which commands run.
+    /// True if commands run in a terminal that a person uses.
     attended: bool,
     tar: Option<Vec<u8>>,
     pass: Vec<&'static str>,
@@ -125,7 +124,8 @@ impl Defaults {
         environment.pass.extend(self.pass.iter().map(ToString::to_string));
     }
 
-    /// Returns the variables for editors. Leaves git's settings out if the user sets some: git numbers the variables.
+    /// Returns the variables for editors; without git's settings if the user sets some, since git numbers the
+    /// variables.
     fn editors(&self, environment: &Environment) -> Vec<(String, Vec<u8>)> {
         if self.attended {
             return Vec::new();

@@ -1,7 +1,7 @@
-//! The environment of an agent's worker and its commands, computed from the agent's access.
+//! Environment of an agent's worker and its commands, computed from the agent's access.
 //!
-//! Variables send package managers, builds and tools to directories of the agent's [level of access](super::levels),
-//! since files in them are executed later. Workers of the lowest level have their caches in the private temp directory.
+//! Variables make package managers, builds and tools use directories of the agent's [level of access](super::levels),
+//! since files there are executed later. Workers of the lowest level have their caches in the private temp directory.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -17,11 +17,10 @@ use super::defaults::Defaults;
 use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
 
-/// Environment variable with the path of the ssh agent's socket.
+/// Environment variable that holds the path of the ssh agent's socket.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
-/// Returns the path of the user's ssh agent's socket, with links resolved; `None` if there is none. `value` returns the
-/// value of a variable.
+/// Returns the path of the ssh agent's socket, links resolved; `None` without one. `value` gives a variable's value.
 pub fn ssh_agent(value: impl Fn(&str) -> Option<OsString>) -> Option<WirePath> {
     value(SSH_AGENT).and_then(|path| std::fs::canonicalize(path).ok()).map(WirePath::from)
 }
@@ -30,7 +29,7 @@ const CACHES: &str = "caches";
 
 #[derive(Clone, Debug)]
 pub struct Environments {
-    /// Variables that the user's flags and settings pass or set.
+    /// Variables that the user's flags and settings set or pass on.
     pub said: Environment,
     pub owner: Option<Owner>,
     pub builds: Builds,
@@ -53,8 +52,8 @@ impl Environments {
         self.leading_to(&temp.as_path().join(CACHES), temp.as_path(), net)
     }
 
-    /// Adds the environment of a confinement's level of access, and makes that level's directory writable. The level
-    /// includes the grant `approved`.
+    /// Adds the environment of the confinement's level of access, and makes the directory of that level writable. The
+    /// grant `approved` counts as a part of the level.
     #[must_use]
     pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
         let Some(temp) = confinement.temp.clone() else { return confinement };
@@ -82,7 +81,7 @@ impl Environments {
         Confinement { rights, environment, ..confinement }
     }
 
-    /// Passes `SSH_AUTH_SOCK` if `rights` or the grant `approved` allow the ssh agent's socket.
+    /// Passes on `SSH_AUTH_SOCK` if `rights` or the grant `approved` allow connections to the ssh agent's socket.
     fn with_agent(
         &self,
         mut environment: Environment,
@@ -116,7 +115,7 @@ fn without(roots: &[WirePath], private: &WirePath) -> Vec<WirePath> {
     roots.iter().filter(|root| *root != private).cloned().collect()
 }
 
-/// Creates a level's directory. Only logs a failure, because the start of the worker then fails.
+/// Creates the directory of a level. A failure is only logged, since the worker then fails to start.
 fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     places.make(level).unwrap_or_else(|error| {
         let place = places.place(level);
@@ -236,7 +235,7 @@ mod tests {
         assert!(!passes(&["/run/other"], None) && !passes(&[], Some(&Grant::default())));
     }
 
-    /// Tests that every path in the environment of a level is writable only by levels with at least its access.
+    /// Tests that each path in the environment of a level is writable only in levels with at least the same access.
     #[test]
     fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
         let (session, _root) = with_places();

@@ -1,8 +1,8 @@
-//! Keeps files hidden although they are in writable directories, where agents can rename them.
+//! Keeps files hidden that are in writable directories, where agents can rename them.
 //!
-//! Landlock has no deny rules: a file is hidden if no rule allows it, and rules are for the paths that exist at a
-//! start. If an agent renamed or linked a hidden file, the rules of the next start would allow the new path. So the
-//! inodes of hidden files are recorded before any program may write there, and searched for before every start.
+//! Landlock has no deny rules: a file is hidden if no rule allows it, and rules apply to the paths that exist when a
+//! program starts. If an agent renamed or linked a hidden file, the rules of the next start would allow the new path.
+//! So the inodes of hidden files are recorded before any program may write there, and searched for before every start.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -46,7 +46,7 @@ pub enum FollowError {
 #[derive(Default)]
 struct Present {
     found: BTreeSet<FileIdentity>,
-    /// True if one of the found files has several hard links.
+    /// True if one of the files has several hard links.
     linked: bool,
 }
 
@@ -59,10 +59,9 @@ impl HiddenInodes {
         Ok(followed)
     }
 
-    /// Adds the current paths of recorded files to the hidden paths of a confinement. Hides unreadable directories as a
-    /// whole.
+    /// Adds the current paths of recorded files to the hidden paths. An unreadable directory is hidden as a whole.
     ///
-    /// A running process can move files at any time. Only the full sandbox tier prevents it from reading them then.
+    /// A running process can move files at any time. Only the full sandbox tier then keeps it from reading them.
     pub fn follow(&mut self, confinement: &mut Confinement) -> Result<(), FollowError> {
         let rights = &confinement.rights;
         let in_place = self.take_up(rights, rights.hidden.iter(), confinement.temp.as_ref())?;
@@ -74,8 +73,8 @@ impl HiddenInodes {
         Ok(())
     }
 
-    /// Records the inodes of hidden files and of the targets of hidden links. Returns true if each recorded file has
-    /// its old path and no other.
+    /// Records the inodes of hidden files and of the targets of hidden links. Returns true if each recorded file is
+    /// still at its old path, and at no other.
     fn take_up<'a>(
         &mut self,
         rights: &Rights,
@@ -163,8 +162,7 @@ impl BeforeSpawn for HiddenInodes {
 }
 
 impl Present {
-    /// Adds the file or tree at `name`, without following links. Skips unreadable files, since a worker of the same
-    /// user cannot read them either.
+    /// Adds the file or tree at `name`; follows no links. Skips unreadable files, which workers cannot read either.
     fn take(&mut self, name: &Path) -> Result<(), FollowError> {
         let mut ahead = vec![name.to_owned()];
         while let Some(path) = ahead.pop() {

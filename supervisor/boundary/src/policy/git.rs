@@ -1,8 +1,7 @@
-//! Git directories outside of the project, as those of linked worktrees and submodules.
+//! Git directories outside of the project, such as those of linked worktrees and submodules.
 //!
-//! Git has to write such a directory. But the project's `.git` file names the directory, and may be hostile. So the
-//! directory becomes writable only if it names the project in turn: only somebody with write access outside of the
-//! project can arrange that.
+//! Git must be able to write to such a directory. But the project's `.git` file, which names it, may be hostile. So it
+//! becomes writable only if it names the project in turn, which takes write access outside of the project.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,11 +16,11 @@ const LONGEST: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalGitDirs {
-    /// Canonical directory that git writes outside of the project; `None` if it is in the project. For a linked
-    /// worktree, it is the main repository's git directory, with the worktree's own in it.
+    /// Canonical directory outside of the project to which git writes; `None` if it is in the project. For a linked
+    /// worktree: the git directory of the main repository, which contains that of the worktree.
     pub directory: Option<PathBuf>,
     pub of_others: Vec<PathBuf>,
-    /// Message for the user if agents cannot write the git directory; `None` if they can.
+    /// Message for the user if agents cannot write to the git directory; `None` if they can.
     pub note: Option<String>,
 }
 
@@ -48,8 +47,8 @@ impl ExternalGitDirs {
     }
 }
 
-/// Returns the main repository's git directory for a linked worktree. `None` unless `directory` is `worktrees/NAME` in
-/// it, and the file `gitdir` there names the project's `.git`.
+/// Returns the git directory of the main repository of a linked worktree. `None` unless `directory` is `worktrees/NAME`
+/// in it, and the file `gitdir` there names the project's `.git`.
 fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     let backlink = directory.join(line(&directory.join("gitdir"))?);
     if fs::canonicalize(backlink).ok()? != file {
@@ -65,7 +64,7 @@ fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     Some(ExternalGitDirs { directory: Some(shared), of_others, note: None })
 }
 
-/// Returns a submodule's git directory. `None` unless its configuration names the project as its worktree.
+/// Returns the git directory of a submodule. `None` unless the configuration in it names the project as its worktree.
 fn module_of(directory: &Path, project: &Path) -> Option<ExternalGitDirs> {
     let worktree = worktree_in(&content(&directory.join("config"))?)?;
     let is_ours = fs::canonicalize(directory.join(worktree)).ok()? == project;

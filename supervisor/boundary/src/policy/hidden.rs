@@ -1,5 +1,4 @@
-//! The default hidden paths: credentials, keys, histories, other users' homes, and Bailiwick's own state. Their list is
-//! `hidden.txt`.
+//! Default hidden paths, listed in `hidden.txt`: credentials, keys, histories, other users' homes, Bailiwick's state.
 
 use std::ffi::OsString;
 use std::fs;
@@ -57,7 +56,7 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// Returns the default hidden paths and Bailiwick's `own` directories, without a home that contains the project.
+    /// Returns the default hidden paths and Bailiwick's directories `own`. Leaves out a home that contains the project.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
@@ -82,7 +81,7 @@ impl HiddenPaths {
     }
 }
 
-/// Resolves the links in paths, since a Landlock rule is on an inode.
+/// Resolves the links in paths, since Landlock rules apply to inodes.
 fn followed(paths: &[PathBuf]) -> impl Iterator<Item = WirePath> {
     let mut links = Links::expecting(paths.iter().map(PathBuf::as_path));
     paths.iter().map(move |path| WirePath::from(links.follow(path).path))
@@ -112,8 +111,8 @@ fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|entry| entry.path()).collect()
 }
 
-/// True if this user can read the file. An unreadable file need not be hidden. Rules around each path in /etc would
-/// take most of the time of a start.
+/// True if this user can read the file. A file that the user cannot read need not be hidden: rules around each path in
+/// /etc would take most of the time of a start.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }

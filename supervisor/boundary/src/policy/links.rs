@@ -11,7 +11,7 @@ use std::rc::Rc;
 use ipc::path::{WirePath, is_joined, split};
 use listing::LinkListing;
 
-/// Cache of resolved directories. It is used only briefly, since agents can change links.
+/// Cache of resolved directories. Each is used only for a moment, since agents can change links.
 #[derive(Debug, Default)]
 pub(super) struct Links<'a> {
     known: HashMap<OsString, Rc<Directory>>,
@@ -25,7 +25,7 @@ pub struct ResolvedLink {
 }
 
 pub(super) struct Found<'a> {
-    /// The path with links resolved, as far as its directories exist.
+    /// Path in which the links of all existing directories are resolved.
     pub(super) path: Cow<'a, Path>,
     pub(super) presence: Presence,
 }
@@ -40,7 +40,7 @@ pub(super) enum Presence {
 
 #[derive(Debug)]
 struct Directory {
-    /// Path of the directory with links resolved. `None` if there are no links.
+    /// Path of the directory with links resolved. `None` if the path contains no links.
     leads: Option<PathBuf>,
     presence: Presence,
     listing: LinkListing,
@@ -50,7 +50,7 @@ pub fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
 
-/// Returns those paths at which a file may exist. Lists a directory once instead of looking up many names in it.
+/// Returns those of the paths at which a file may exist. Lists a directory once instead of looking up many names in it.
 pub fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
     let mut links = Links::expecting(paths.iter().map(WirePath::as_path));
     paths.iter().filter(move |path| links.find(path.as_path()).presence != Presence::Nothing)
@@ -71,13 +71,13 @@ impl<'a> Links<'a> {
         Self { known: HashMap::new(), expected }
     }
 
-    /// Resolves the links of a path, as far as its directories exist.
+    /// Resolves the links in a path. Directories that do not exist stay as they are.
     pub(super) fn follow(&mut self, path: &Path) -> ResolvedLink {
         let Found { path, presence } = self.find(path);
         ResolvedLink { path: path.into_owned(), exists: presence == Presence::There }
     }
 
-    /// Resolves the links of a path, and checks if a file exists there.
+    /// Resolves the links in a path, and finds out if a file exists there.
     pub(super) fn find<'p>(&mut self, path: &'p Path) -> Found<'p> {
         let Some((above, name)) = split(path) else { return canonical(Cow::Borrowed(path)) };
         let parent = self.directory(above);

@@ -43,16 +43,16 @@ pub struct Policy {
     pub temp: WirePath,
     pub mode: ApprovalMode,
     pub net: Network,
-    /// Addresses of this machine and its local networks that are reachable if the network is on.
+    /// Addresses of this machine and its local networks that agents may reach while the network is on.
     pub reach: Reach,
     pub write: Vec<WirePath>,
-    /// Canonical paths of other programs' unix sockets that agents may connect to.
+    /// Canonical paths of Unix sockets of other programs to which agents may connect.
     pub sockets: Vec<WirePath>,
-    /// Directories that mode `auto` makes writable besides the project: git directories and caches.
+    /// Directories other than the project that are writable in mode `auto`: git directories and caches.
     pub auto: Vec<WirePath>,
     /// Hidden paths, including the default ones.
     pub hidden: Vec<WirePath>,
-    /// Existing files in writable directories that stay read-only, because the host executes them later.
+    /// Existing files in writable directories that stay read-only, because they are executed outside of the sandbox.
     pub protected: Vec<WirePath>,
     pub limits: Limits,
 }
@@ -63,7 +63,7 @@ impl Policy {
         self.standing_in(self.mode)
     }
 
-    /// Returns the access that the root agent's worker would have in another mode without any approval.
+    /// Returns the access that the root agent's worker would have in the approval mode `mode` without any approval.
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.modes().roots(mode).cloned());

@@ -1,7 +1,7 @@
-//! The owner of a project, and the user that its workers run as.
+//! Owner of a project, and the user as which its workers run.
 //!
-//! Confined root has no capabilities, so it cannot access another user's private files. So in another user's project,
-//! root's workers run as that user.
+//! A confined root has no capabilities, so it cannot access another user's private files. If root starts Bailiwick in
+//! the project of another user, the workers therefore run as that user.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -18,8 +18,8 @@ pub struct Owner {
     pub home: Option<PathBuf>,
 }
 
-/// Returns the owner of a project that belongs to another user. `None` if this process does not run as root, or if
-/// everybody may write the project.
+/// Returns the owner of a project if workers must run as the owner. `None` if this process does not run as root, if
+/// root owns the project, or if everybody may write to it.
 pub fn foreign_owner(project: &Path) -> Option<Owner> {
     let meta = fs::metadata(project).ok()?;
     let foreign = geteuid().is_root() && meta.uid() != 0 && meta.mode() & 0o002 == 0;
@@ -34,8 +34,8 @@ pub fn foreign_owner(project: &Path) -> Option<Owner> {
     })
 }
 
-/// Returns the first directory on a path that a user cannot enter; `None` if the user can enter all. Ignores the user's
-/// additional groups.
+/// Returns the first directory on a path that a user cannot enter; `None` if the user can enter all of them. Groups of
+/// the user other than the main one are ignored.
 pub fn closed_to(identity: Identity, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut places: Vec<_> = path.ancestors().collect();

@@ -34,7 +34,7 @@ pub enum ProjectError {
         path: PathBuf,
         why: String,
         place: PathBuf,
-        /// Environment variable of Bailiwick that set the hidden directory. `None` if no such variable did.
+        /// Environment variable of Bailiwick because of which the directory is hidden; `None` if it has another cause.
         variable: Option<&'static str>,
     },
     /// Workers run as the owner of the project, but the owner cannot enter `closed`, a directory on its path.
@@ -88,8 +88,7 @@ fn too_wide(project: &Path, host: &Host) -> Option<String> {
     None
 }
 
-/// Returns the first hidden path that contains the project or is in it, with a phrase that says which of the two.
-/// `None` if there is no such path.
+/// Returns the first hidden path that contains the project or is in it, with a phrase that says which; else `None`.
 fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
     hidden.iter().find_map(|place| {
         let relation = if project.starts_with(place) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-/// Returns the canonical path of a socket that a user allows, relative to the project. An `Err` says what is wrong.
+/// Returns the canonical path of a socket that the user allows, relative to the project. An `Err` gives the reason.
 pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let found = resolved(&project.join(path))?;
     // A link in the project may be an agent's, and must not choose what the user allows.
@@ -15,7 +15,7 @@ pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     Ok(found.into())
 }
 
-/// Returns the path of a socket that a settings file allows. Rejects links, because an agent may have created them.
+/// Returns the path of a socket that a settings file allows. Rejects links, since an agent may have created them later.
 pub fn configured_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     let found = resolved(&named)?;

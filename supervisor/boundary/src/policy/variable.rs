@@ -1,7 +1,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Splits `NAME` or `NAME=VALUE`. `None` if the name is invalid.
+/// Splits `NAME` or `NAME=VALUE` into the name and the value, if any. `None` if the name is invalid.
 pub fn split_variable(setting: &OsStr) -> Option<(&str, Option<&[u8]>)> {
     let bytes = setting.as_bytes();
     let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {

@@ -5,7 +5,7 @@ use ipc::path::WirePath;
 
 use protocol::shell_word::shell_word;
 
-/// Phrase that says why a path cannot be made writable, with a hint for the command line.
+/// Phrase that says why a path cannot be made writable, and a hint for the command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{phrase}")]
 pub struct NoWriteRoot {
@@ -26,8 +26,8 @@ impl NoWriteRoot {
     }
 }
 
-/// Returns the canonical path that the user makes writable by a flag, relative to the project. The path must exist,
-/// since a Landlock rule is on an inode.
+/// Returns the canonical path that the user makes writable by a flag. Relative paths start at the project. The path
+/// must exist, since Landlock rules apply to inodes.
 pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> {
     match std::fs::canonicalize(project.join(path)) {
         Ok(found) if found == Path::new("/") => {
@@ -58,8 +58,8 @@ fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     }
 }
 
-/// Returns the path that a settings file makes writable. Rejects paths with links, because an agent may have created
-/// the links after the file was written. The error is a phrase about the path.
+/// Returns the path that a settings file makes writable. Rejects paths with links, which an agent may have created
+/// after the file was written. The error is a phrase about the path.
 pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     match std::fs::canonicalize(&named) {
@@ -73,9 +73,9 @@ pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, St
     }
 }
 
-/// Returns the path that must be writable to change or create a file: the file, or the nearest existing directory.
-/// `None` if the path contains a link, because the user was not shown its target. The result may be `/`, which no
-/// approval can make writable. The path comes from a worker, so it is examined but never opened.
+/// Returns the path that must be writable so that the file `path` can be changed or created: the file, or the nearest
+/// existing directory. `None` if the path contains a link, because the user was not shown its target. The result may be
+/// `/`, which no approval can make writable. The path comes from a worker, so it is examined but never opened.
 pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     let place = if exists {
         path
@@ -86,7 +86,8 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     (found == place).then(|| found.into())
 }
 
-/// Returns the path to suggest after a command was denied access; `None` for the user's home and directories above it.
+/// Returns the path to suggest for approval after a command was denied access to `path`; `None` if that would be the
+/// user's home or a directory above it.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
     let is_root = |place: &WirePath| place.as_path() == Path::new("/");
@@ -111,7 +112,7 @@ fn holds_home(place: &Path) -> bool {
     users_home().is_some_and(|home| home.starts_with(place))
 }
 
-/// True for a path that hints never suggest: the user's home, and directories above the home or the project.
+/// True for a path that no hint suggests: the user's home, and directories above the home or the project.
 fn is_wide(project: &Path, place: &Path) -> bool {
     holds_home(place) || (project != place && project.starts_with(place))
 }

@@ -107,7 +107,7 @@ fn what_a_new_write_root_hides_is_followed_from_then_on() {
     assert_eq!(world.hidden(&["a/b/key"], &["beside"]), ["a/b/key", "a/c/key"]);
 }
 
-/// Tests a directory with so many hidden names that it is listed instead of searched by name.
+/// Tests a directory in which so many names are hidden that it is listed once, instead of a look-up for each name.
 #[test]
 fn of_many_names_in_one_directory_those_that_are_there_are_followed() {
     let names: Vec<_> = (0..40).map(|number| format!("n{number}")).collect();
@@ -126,7 +126,7 @@ fn of_many_names_in_one_directory_those_that_are_there_are_followed() {
     assert_eq!(world.hidden(&names, &["."]), with(&["a/b", "beside/k", "c"]));
 }
 
-/// Uses a directory whose path is too long for the kernel, so that it cannot be read.
+/// Tests with a directory whose path is too long for the kernel, so that the directory cannot be read.
 #[test]
 fn what_cannot_be_looked_into_is_hidden() {
     let mut world = World::new(&[".env"]);

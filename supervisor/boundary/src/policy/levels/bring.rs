@@ -1,9 +1,8 @@
-//! Copies caches from the directory of one level of access to that of another. Confined commands may have written
-//! anything there.
+//! Copies caches from one level of access to another. Confined commands may have created anything in both.
 //!
-//! Every name is looked up in an open directory, without following links. Only directories, links and regular files of
-//! the agents' own user are copied, so no hard links to other users' files. A file replaces only an older one.
-//! Modification times are kept, since build tools compare them.
+//! Every name is looked up in an open directory, and no link is followed. Only directories, links and regular files
+//! that belong to the user of the agents are copied, so no hard links to other users' files. A file replaces only an
+//! older one. Modification times are kept, since build tools compare them.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -50,7 +49,7 @@ enum Pass {
     Copy,
 }
 
-/// Source and target directory. The target may be missing while sizes are measured.
+/// Source directory and target directory. The target may be `None` while sizes are measured.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     from: BorrowedFd<'a>,
@@ -58,8 +57,8 @@ struct Pair<'a> {
 }
 
 impl Copier {
-    /// Creates a copier that writes incomplete files in `making`. That directory must be on the file system of the
-    /// targets. Removes the files that a killed copier left there.
+    /// Creates a copier that writes incomplete files in `making`, which must be on the file system of the targets.
+    /// Removes the files that a killed copier left there.
     pub(super) fn new(identity: Option<Identity>, making: OwnedFd) -> io::Result<Self> {
         for (name, _) in list(&making, usize::MAX)? {
             if is_left_over(&name) {
@@ -74,7 +73,7 @@ impl Copier {
         self.make_directory(self.making.as_fd(), name, 0o700)
     }
 
-    /// Copies the entries of a level's directory `place`. Skips an entry that cannot be copied completely.
+    /// Copies the entries of a level's directory `place` to `into`. Skips each entry that cannot be copied completely.
     pub(super) fn bring(&mut self, place: &Path, into: &OwnedFd) -> io::Result<()> {
         let from = open_root(place)?;
         let pair = Pair { from: from.as_fd(), into: Some(into.as_fd()) };
@@ -132,7 +131,8 @@ impl Copier {
         Ok(())
     }
 
-    /// True if a file must be copied: it belongs to the agents' user, and is newer than the target's file `own`.
+    /// True if a file must be copied: the user of the agents owns it, and it is newer than `own`, the file at the
+    /// target.
     fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
         let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
         let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);
@@ -197,7 +197,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Fails if the measured bytes exceed the limit, and the file systems cannot share blocks instead of copying.
+    /// Fails if the measured bytes exceed the limit, unless the file systems can share blocks instead of copying them.
     fn check_size(&self, from: BorrowedFd<'_>) -> io::Result<()> {
         if self.bytes <= MOST_BYTES || may_share_blocks(from, self.making.as_fd()) {
             return Ok(());
@@ -248,13 +248,13 @@ fn modified(found: &FileStat) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
-/// True for an error that all further copies would have as well, such as a full disk.
+/// True for an error that would also stop every further copy, such as a full disk.
 fn is_final(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull, TimedOut};
     matches!(error.kind(), StorageFull | QuotaExceeded | TimedOut)
 }
 
-/// Turns the error for a missing file into success, since other workers of the level may remove files meanwhile.
+/// Ignores the error for a missing file, since other workers of the level may remove files meanwhile.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -4,7 +4,7 @@ use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Access of programs that use a cache: network, sockets and writable directories, except those private to one agent.
+/// Access of programs that use a cache: network, sockets, and writable directories, except those private to one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,
@@ -16,7 +16,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Returns the level of `rights`. They must not include directories private to one agent.
+    /// Returns the level for `rights`, which must not include directories that are private to one agent.
     pub fn of(rights: Rights, approved: bool) -> Self {
         let Rights { write, net, reach, sockets, .. } = rights.normalised();
         Self { write, net, reach, sockets, approved }
@@ -31,7 +31,7 @@ impl Level {
         *self == Self::default()
     }
 
-    /// Returns the name of the level's directory: readable, and unique to the level.
+    /// Returns the name of the directory for this level. It is readable, and unique to the level.
     pub fn name(&self) -> String {
         let Self { write, net, reach, sockets, approved } = self;
         let mut digest = Sha256::new();

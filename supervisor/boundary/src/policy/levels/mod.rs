@@ -1,12 +1,12 @@
-//! Levels of access: each has a separate directory for files that are executed later.
+//! Levels of access. Each has its own directory for files that are executed later.
 //!
-//! Package caches, build directories and homes of tools hold programs that later commands execute. So each belongs to a
-//! level. A level consists of writable directories, network access, and whether a person approved the command. Commands
-//! write and execute files only in their level's directory. A worker that starts gets copies of files from levels with
-//! more access (*reading down*), never from those with less.
+//! Package caches, build directories and homes of tools contain programs that later commands execute. So each of these
+//! belongs to a level: a set of writable directories, network access, and whether a person approved the command.
+//! Commands write and execute such files only in the directory of their level. When a worker starts, it gets copies of
+//! files from levels with more access (*reading down*), never from levels with less.
 //!
-//! Workers of the lowest level have their caches in their private temp directory: every other level may write it
-//! anyway.
+//! Workers of the lowest level have their caches in their private temp directory, since a directory of that level would
+//! be writable in every other level.
 
 mod bring;
 mod level;

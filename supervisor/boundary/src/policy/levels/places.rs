@@ -1,6 +1,6 @@
-//! The directories of the levels of access of one project.
+//! Directories of the levels of access of one project.
 //!
-//! Next to each directory `NAME/`, the file `NAME.level` names the level. No agent can write that file.
+//! Next to each directory `NAME/`, the file `NAME.level` describes the level. No agent can write to that file.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -55,8 +55,8 @@ impl LevelPlaces {
         Ok(place)
     }
 
-    /// Returns the directories of all levels with at least the access of `level`. Programs of `level` may execute files
-    /// from these.
+    /// Returns the directories of all other levels with at least this access. Programs of `level` may execute files
+    /// there.
     pub fn above(&self, level: &Level) -> Vec<PathBuf> {
         let own = self.place(level);
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -69,8 +69,8 @@ impl LevelPlaces {
         above
     }
 
-    /// Copies files from the directories of levels with more access to a worker's `caches`. `temp` is the private temp
-    /// directory. It contains `caches` if the level is the lowest.
+    /// Copies files from the directories of levels with more access to `caches`, those of a worker. `temp` is the
+    /// worker's private temp directory, which contains `caches` if the level is the lowest.
     pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
         let level = match caches.strip_prefix(&self.root) {
             Ok(_) => level_of(caches)
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Tests that, of any two levels, one reads the other's directory only if the other has all of its access.
+    /// Tests that a level reads the directory of another only if that other level has all of its access.
     #[test]
     fn nothing_is_executed_that_was_written_under_fewer_rights() {
         let [root, temp] = [(); 2].map(|()| tempfile::tempdir().unwrap());

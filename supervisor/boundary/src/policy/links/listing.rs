@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Minimum number of look-ups in a directory for which listing it, by five system calls, is faster.
+/// Minimum number of look-ups in a directory for which a listing, which takes five system calls, is faster.
 pub(super) const WORTH_IT: u32 = 10;
 
 /// Maximum number of entries of a listing. In a larger directory each name is looked up.
@@ -15,7 +15,7 @@ const MOST: usize = 256;
 #[derive(Debug)]
 pub(super) struct LinkListing(OnceCell<Option<Names>>);
 
-/// Names in a directory, prepared for the loosest comparison of any file system.
+/// Names in a directory, in a form that matches whatever any file system would match.
 ///
 /// On ext4 and tmpfs with `casefold`, XFS with `ascii-ci`, and vfat, `.ssh` finds `.SSH`, sometimes also `.\u{df}h`.
 /// vfat also finds a file by a short name with a `~`, and by its name followed by dots and spaces.
@@ -23,12 +23,12 @@ pub(super) struct LinkListing(OnceCell<Option<Names>>);
 struct Names {
     /// Names with only ASCII characters, in lower case and sorted.
     ascii: Vec<Vec<u8>>,
-    /// For each name with other characters as well, its ASCII characters. Case folding keeps their order.
+    /// ASCII characters of each name that also has other characters. Case folding keeps the order of these characters.
     others: Vec<Vec<u8>>,
 }
 
 impl LinkListing {
-    /// Returns a listing in which `names` names will be looked up. The first look-up lists the directory.
+    /// Returns an empty listing for `names` look-ups. If these are enough, the first look-up lists the directory.
     pub(super) fn expecting(names: u32) -> Self {
         Self(if names < WORTH_IT { OnceCell::from(None) } else { OnceCell::new() })
     }
