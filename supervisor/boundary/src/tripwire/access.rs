@@ -17,18 +17,18 @@ use crate::system::{attribute, set_attribute};
 const LIST: &CStr = c"system.posix_acl_access";
 const DEFAULT: &CStr = c"system.posix_acl_default";
 
-/// Mode bits that let users other than the owner write.
+/// Mode bits that let anybody other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// Mode, owner, group and access control lists (acl(5)) of a watched file or a directory above it.
+/// Mode, owner, group and access control lists (acl(5)) of a watched file, or of a directory above one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceAccess {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// Access control list in addition to the mode. `None` if there is none, or if the lists were not read.
+    /// Access control list, in addition to the mode. `None` if the file has none, or if the lists were not read.
     pub(super) list: Option<Arc<[u8]>>,
     /// Default access control list of a directory, for new entries; `None` if there is none.
     pub(super) default: Option<Arc<[u8]>>,
@@ -54,21 +54,21 @@ impl PlaceAccess {
         Self { list: list(LIST), default, ..Self::of(stat) }
     }
 
-    /// True if both give everybody the same access. Compares owners only if this process runs as root, because only
-    /// root can change them.
+    /// True if `self` and `other` give everybody the same access. Owners are compared only if this process runs as
+    /// root, since only root can change them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
         owners && self.mode == other.mode && self.list == other.list && self.default == other.default
     }
 
-    /// True if somebody can write the file now who could not `before`. For root, also true if the owner has changed.
+    /// True if somebody can write to the file who could not `before`. As root, also true if the owner has changed.
     pub(super) fn is_wider_than(&self, before: &Self) -> bool {
         let owner = may_give_away() && self.owner != before.owner;
         owner || self.is_open_beside(before, before.default.as_deref())
     }
 
-    /// True if somebody can write a new file who cannot write the directory `around` it. Access that entries inherit
-    /// from the directory does not count.
+    /// True if somebody can write to a new file who cannot write to `around`, the directory that contains it. Access
+    /// that new entries inherit from the directory does not count.
     pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
         self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
     }
@@ -88,7 +88,7 @@ impl PlaceAccess {
             || has_news(self.default.as_deref())
     }
 
-    /// Returns this access without write permissions that the directory `around` the file lacks.
+    /// Returns this access without those write permissions that the directory `around` does not give.
     pub(super) fn narrowed_to(&self, around: &Self) -> Self {
         let mut kept = !OTHERS_WRITE | (around.mode & OTHERS_WRITE);
         if self.group != around.group {
@@ -97,7 +97,7 @@ impl PlaceAccess {
         Self { mode: self.mode & kept, list: None, default: None, ..self.clone() }
     }
 
-    /// Sets the file at `path` to this access. Links are followed, so `path` must be a link in /proc to an open file.
+    /// Gives the file at `path` this access. Links are followed, so `path` must be a link in /proc to an open file.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         let found = fs::metadata(path)?;
         let mut mode = self.mode;
@@ -117,7 +117,7 @@ impl PlaceAccess {
         (found.uid(), found.gid()) == (self.owner, self.group)
     }
 
-    /// Changes owner and group as far as this user may. Returns true if at least the group is now right.
+    /// Changes owner and group as far as this process may. Returns true if at least the group is then right.
     fn own(&self, path: &Path, found: &fs::Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
         chown(path, Some(self.owner), Some(self.group)).is_ok()

@@ -16,9 +16,9 @@ const SUFFIXES: &[&str] = &["", ".git", "/.git", ".git/.git"];
 pub(super) enum Address {
     /// Address on another machine, reached by a transport that is built into git.
     Remote,
-    /// Local path. Git takes a word for a local path, too, unless it is a known remote's name.
+    /// Local path. Git takes a word for a local path, too, unless the word is the name of a known remote.
     Local(PathBuf),
-    /// Helper program, option, or a form that git may understand in another way than this parser.
+    /// Helper program, option, or a form that git might understand differently from this parser.
     Strange,
 }
 
@@ -69,7 +69,7 @@ impl Address {
     }
 }
 
-/// True for an address `host:path`, in which a colon precedes every slash.
+/// True for an address of the form `host:path`: the first colon comes before the first slash.
 fn is_of_host(value: &[u8]) -> bool {
     value.iter().find(|byte| [b':', b'/'].contains(byte)) == Some(&b':')
 }
@@ -90,7 +90,8 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// Searched and writable directories. They decide if a local path is harmless as a remote or an object store.
+/// Directories that are searched for repositories, and directories that agents may write. With these, local paths are
+/// judged that a configuration names as a remote or an object store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
     pub(super) searched: &'a [PathBuf],
@@ -98,16 +99,16 @@ pub(super) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// True if a remote at `path` is harmless: its repository is searched, or no agent can write it. A relative path is
-    /// tried from `directory` and all directories above.
+    /// True if a remote at `path` is harmless: the search finds its repository, or no agent can write there. A relative
+    /// path is resolved against `directory` and each directory above it.
     pub(super) fn is_open(self, directory: &Path, path: &Path) -> bool {
         let tops = self.searched.iter().map(PathBuf::as_path);
         let mut bases = directory.ancestors().take_while(|base| self.is_searched(base)).chain(tops);
         bases.all(|base| SUFFIXES.iter().all(|suffix| self.leads_to_open_place(base, path, suffix)))
     }
 
-    /// True if the object store at `path` is harmless as an alternate of `objects`. Git opens an alternate's repository
-    /// to ask for its refs.
+    /// True if the object store at `path` is harmless as an alternate of the store `objects`. Git also reads the refs
+    /// in the repository of an alternate.
     pub(super) fn has_open_store(self, objects: &Path, path: &Path) -> bool {
         self.is_end_open(objects, path, |end| end.ends_with(".git/objects") || !is_in_git(end))
     }

@@ -13,13 +13,13 @@ use super::root::GIT;
 /// Maximum number of attempts to move `.git` back, in case another process keeps moving it.
 const TRIES: usize = 8;
 
-/// Descriptor of the original `.git` directory. It stays valid if the directory is moved. `None` if there is no `.git`.
+/// Descriptor of the original `.git` directory, still valid if the directory is moved. `None` if there is no `.git`.
 #[derive(Debug)]
 pub(super) struct Anchor(Option<OwnedFd>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundAnchor {
-    /// The directory is still at `.git`, or it was deleted.
+    /// The directory is still at `.git`, or was deleted.
     InPlace,
     PutBack,
     Lost(Errno),

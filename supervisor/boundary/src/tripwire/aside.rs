@@ -14,21 +14,21 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::beneath;
 
-/// Maximum number of bytes that are copied if a rename is not possible.
+/// Maximum number of bytes that are copied if a file cannot be moved by a rename.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Maximum depth of a copied directory. The copy holds an open descriptor for each level.
 const DEEPEST: usize = 100;
 
-/// Prefix of the new names of files that stay in the project, since a rename there needs no free space.
+/// Prefix of the new names of files that cannot leave the project: a rename within the project needs no free space.
 const BESIDE: &str = "bailiwick-moved-aside-";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aside<'a> {
-    /// Directory to move files to. If `None`, files are removed.
+    /// Directory to which files are moved. If `None`, files are removed instead.
     pub(super) directory: Option<&'a Path>,
-    /// Open directory and path of the project. Files are moved to its top if `directory` fails; `None` to remove them
-    /// then.
+    /// Project, as an open directory and its path. If a move to `directory` fails, files are moved to the top of the
+    /// project; if `None`, they are then removed.
     pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct Aside<'a> {
 pub(super) struct TakenOut {
     /// New path of the file. `None` if it was removed.
     pub(super) moved_to: Option<PathBuf>,
-    /// Error that prevented the move. Then the file was removed. `None` without an error.
+    /// Error because of which the file was removed instead of moved; `None` without an error.
     pub(super) unmoved: Option<io::Error>,
 }
 
 impl Aside<'_> {
-    /// Moves `from` out of the directory `parent`, and gives it the new `name`. Removes it if the move fails.
+    /// Moves the entry `from` out of the directory `parent`, under the new `name`. Removes the entry if the move fails.
     pub(super) fn take_out(self, parent: &OwnedFd, from: &OsStr, name: &OsStr) -> nix::Result<TakenOut> {
         let is_gone = |removed: nix::Result<()>| matches!(removed, Ok(()) | Err(Errno::ENOENT));
         // An empty directory is removed: it has no content to keep.
@@ -58,7 +58,7 @@ impl Aside<'_> {
         }
     }
 
-    /// Moves the file `from`, and returns its new path. `None` if there is no directory to move it to.
+    /// Moves the entry `from` and returns its new path. `None` if no directory to move files to is set.
     pub(super) fn move_out(
         self,
         parent: &OwnedFd,
@@ -72,8 +72,7 @@ impl Aside<'_> {
         })
     }
 
-    /// Returns the path of an unused subdirectory for files that belong together. `None` if there is no directory to
-    /// move files to.
+    /// Returns the path of a new subdirectory for files that belong together. `None` if `directory` is `None`.
     pub(super) fn directory_for(self, name: &OsStr) -> Option<PathBuf> {
         let directory = self.directory?;
         Some(free_names(directory, name).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())

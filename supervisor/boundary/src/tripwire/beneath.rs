@@ -1,8 +1,8 @@
 //! File operations on one name in an open directory.
 //!
-//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions protect like
-//! openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies openat2. None of
-//! them blocks on a fifo.
+//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions are as safe as
+//! openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and also work where a container's filter denies openat2.
+//! None of them blocks on a fifo.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Permissions};
@@ -48,7 +48,8 @@ pub fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Opens a directory in order to change its entries. If the mode denies that, adds permissions first, as its owner can.
+/// Opens a directory in order to change its entries. If the mode denies that, first adds permissions, which the owner
+/// can do.
 pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     match open_directory(&at, name) {
         Err(Errno::EACCES) => {
@@ -60,8 +61,8 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory in order to enter it. If the mode denies that, adds permissions first, as its owner can. Returns
-/// the old mode with the descriptor; `None` if the mode stays.
+/// Opens a directory in order to read it. If the mode denies that, first adds permissions, which the owner can do, and
+/// returns the old mode; `None` if the mode is unchanged.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {
@@ -84,7 +85,8 @@ pub(super) fn is_own(stat: &FileStat) -> bool {
     user.is_root() || stat.st_uid == user.as_raw()
 }
 
-/// Runs `act` on an entry. If access is denied, runs it again while the entry has the permissions `more`.
+/// Runs `act` on an entry. If access is denied, adds the permissions `more` to the mode of the entry while it runs
+/// `act` again.
 fn with_mode<A: AsFd, T>(
     at: &A,
     name: &OsStr,
@@ -141,8 +143,8 @@ fn content(file: OwnedFd, most: usize) -> nix::Result<Option<Vec<u8>>> {
     Ok((content.len() <= most).then_some(content))
 }
 
-/// Reads a file like [`read`], even if its mode denies that, and waits for the end of a lease. Also returns the result
-/// of `ask` for the open file.
+/// Reads a file like [`read`]. Also reads a file whose mode denies that, and waits for the end of a lease. Returns the
+/// content with the result of `ask` for the open file.
 pub(super) fn read_own<T>(
     at: impl AsFd,
     name: &OsStr,
@@ -188,8 +190,8 @@ pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     entries.take(most).map(named).collect()
 }
 
-/// Calls `report` for each name in a directory until it returns `Break`. The file type is `None` if the file system
-/// does not store it in directories.
+/// Calls `report` with each name in a directory until `report` returns `Break`. The file type is `None` if the file
+/// system's directories do not contain types.
 pub(super) fn each(
     directory: &OwnedFd,
     mut report: impl FnMut(OsString, Option<FileType>) -> ControlFlow<()>,
@@ -203,7 +205,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// True for the type of a directory or a link.
+/// True for a directory or a link, through which a path can continue.
 pub(super) fn leads_on(file_type: Option<FileType>) -> bool {
     file_type.is_some_and(|kind| kind.is_dir() || kind.is_symlink())
 }
@@ -213,7 +215,8 @@ pub(super) fn own_path(held: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))
 }
 
-/// Opens the parent of the relative `path`, and returns it with the last name. If `make`, creates missing directories.
+/// Opens the parent of the relative `path`, and returns it with the last component. Creates missing directories if
+/// `make`.
 pub(super) fn open_parent<'a>(
     root: &OwnedFd,
     path: &'a Path,
@@ -234,7 +237,7 @@ pub(super) fn open_parent<'a>(
     Ok((held, name))
 }
 
-/// Removes an entry, with all that is in it. Succeeds if it does not exist.
+/// Removes an entry and everything in it. Succeeds if the entry does not exist.
 pub(super) fn remove(at: impl AsFd, name: &OsStr) -> nix::Result<()> {
     remove_within(&at, name, DEEPEST)
 }

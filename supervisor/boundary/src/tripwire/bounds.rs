@@ -1,24 +1,25 @@
-//! Limits on the snapshots of watched files. Most of them apply to each watched path separately. If the first snapshot
-//! of a session exceeds one, the session does not start, and the error names the path.
+//! Limits on the snapshots of watched files, most of them for each watched path. If the first snapshot of a session
+//! exceeds a limit, the session does not start, and the error names the path.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a file whose content is kept. Larger files are compared by their times and size.
+/// Maximum size of a file whose content is kept. Larger files are compared by their times and sizes.
 pub(super) const LARGEST: usize = 16 << 20;
 
 /// Maximum size of a file whose content is parsed: 2 MiB.
 pub(super) const LARGEST_JUDGED: usize = 2 << 20;
 
-/// Maximum number of bytes that are kept of one watched path.
+/// Maximum number of bytes that are kept for one watched path.
 const MOST_BYTES: usize = 64 << 20;
-/// Maximum number of bytes that are kept of all paths in a watched directory.
+/// Maximum number of bytes that are kept for all paths in a watched directory.
 const MOST_BYTES_IN_ALL: usize = 512 << 20;
 
 /// Maximum number of files and directories in one watched path.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Maximum number of files in a directory of `.git` that is not git's own. Git-annex has four for each object.
+/// Maximum number of files in a directory of `.git` that git itself does not use. Git-annex has four files for each
+/// object.
 const MOST_ENTRIES_UNKNOWN: usize = 400_000;
 
 /// Maximum number of new names in one watched directory that are judged one by one.
@@ -27,9 +28,9 @@ const MOST_NEW: usize = 10_000;
 /// Maximum depth of a watched directory. The search holds an open descriptor for each level.
 pub(super) const DEEPEST: usize = 40;
 
-/// Maximum number of other files that one watched file leads to.
+/// Maximum number of other files to which one watched file leads.
 pub(super) const MOST_REFERENCES: usize = 2_000;
-/// Maximum number of other files that all watched files lead to.
+/// Maximum number of other files to which all watched files together lead.
 pub(super) const MOST_REFERENCES_IN_ALL: usize = 50_000;
 
 /// Maximum length of a chain of links or includes. Git itself follows ten includes (`MAX_INCLUDE_DEPTH`).
@@ -128,7 +129,7 @@ impl PlaceBudget {
         &self.place
     }
 
-    /// Counts a file or directory. Fails if the watched path then has too many of them.
+    /// Counts a file or directory of the watched path. Fails if there are then too many.
     pub(super) fn entry(&mut self) -> Result<(), Bound> {
         self.entries += 1;
         if self.entries > self.most_entries { Err(Bound::Entries(self.most_entries)) } else { Ok(()) }

@@ -1,6 +1,6 @@
-//! Parses git's configuration syntax in the same way as `config.c` of git.
+//! Parser of git's configuration syntax, after `config.c` of git.
 //!
-//! The parser rejects each file that git might understand in another way. A rejected file is never considered harmless.
+//! The parser rejects each file that git might understand differently. A rejected file is never considered harmless.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ pub(super) struct GitConfigEntry {
     pub(super) section: Vec<u8>,
     pub(super) subsection: Option<Vec<u8>>,
     pub(super) key: Vec<u8>,
-    /// Value of the key; `None` for a key without `=`: git takes that for "true".
+    /// Value of the key; `None` for a key without `=`, which git takes for "true".
     pub(super) value: Option<Vec<u8>>,
     /// Byte range of the entry in the file: key, value and line end.
     pub(super) span: Range<usize>,
@@ -107,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the subsection in `[name "subsection"]`, starting before its quotation mark, with the closing `]`.
+    /// Parses the rest of `[name "subsection"]`, from before the first quotation mark to the closing `]`.
     fn subsection(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let here = self.at;
         let mut byte = self.next();
@@ -185,7 +185,8 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Parses the rest of an escape after its backslash. `None` if it continues the line.
+    /// Parses an escape after its backslash. `None` if a line end follows, so that the value continues on the next
+    /// line.
     fn escape(&mut self) -> Result<Option<u8>, SyntaxError> {
         let at_end = self.at >= self.text.len();
         match self.next_of_line() {

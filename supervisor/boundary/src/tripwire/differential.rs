@@ -1,4 +1,4 @@
-//! Compares this parser of git's configuration with git itself, by generated files that include each other.
+//! Compares this parser of git's configuration with git itself, on generated files that include each other.
 
 #[cfg(test)]
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Runs git in a sandbox, since a repository may be hostile. Only answers that can be verified are used.
+//! Runs git in a sandbox, since a repository may be hostile. Only such output is used as can be verified.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -38,7 +38,7 @@ impl GitQuestion {
         Self { ends, broker, _status: status, deadline: Instant::now() + patience }
     }
 
-    /// Writes text to the command. Blocks if the command does not read and the text exceeds a memory page.
+    /// Writes text to the command. Blocks if the text is longer than a memory page and the command does not read it.
     pub(super) fn say(&mut self, text: &[u8]) -> io::Result<()> {
         self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.0.write_all(text)
     }
@@ -78,7 +78,7 @@ impl Drop for GitQuestion {
     }
 }
 
-/// Waits until a descriptor is readable, and returns true; or false after `patience`.
+/// Waits until a descriptor is readable. Returns false if it is not readable after the time `patience`.
 fn is_readable(descriptor: &impl AsFd, patience: Duration) -> io::Result<bool> {
     let until = Instant::now() + patience;
     loop {

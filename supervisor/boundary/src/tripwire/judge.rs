@@ -19,7 +19,7 @@ use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPla
 pub(super) enum TripwireVerdict {
     Pass,
     Restore(PlaceChange),
-    /// The file is rewritten with this content: its changed content without the forbidden parts.
+    /// The file is rewritten with this content: the changed content without the forbidden entries or commands.
     Keep(Vec<u8>, PlaceChange),
     Close(PlaceAccess),
     /// The directory has too many new entries to check one by one, so all new entries are removed.
@@ -27,7 +27,7 @@ pub(super) enum TripwireVerdict {
 }
 
 impl TripwireVerdict {
-    /// True if the verdict writes content, and so needs disk space. `was_there` is true if the file existed before.
+    /// True if the verdict writes content, which needs disk space. `was_there` is true if the file existed before.
     pub(super) const fn needs_room(&self, was_there: bool) -> bool {
         match self {
             Self::Restore(_) => was_there,
@@ -40,27 +40,27 @@ impl TripwireVerdict {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedSurroundings<'a> {
     pub(super) root: &'a Path,
-    /// Watched git directories, relative to `root`: those known before, and those in the current snapshot.
+    /// Watched git directories, relative to `root`: those in the state before, and those in the current snapshot.
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
     /// The person's configuration entries that no agent may change.
     pub(super) own: &'a Own,
-    /// Branches that the repository had at the start. `None` if git did not list them.
+    /// Branches of the repository at the start of the session. `None` if git did not list them.
     pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
     pub(super) ground: Ground<'a>,
 }
 
-/// For each configuration file, the person's entries that no agent may change. `None` if git does not accept the file.
+/// The person's entries in each configuration file that no agent may change. `None` if git does not accept the file.
 pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnEntry {
     pub(super) entry: GitConfigEntry,
-    /// True if no agent may set an entry like this. False if only the person's own entry is protected.
+    /// True if no agent may set such an entry. False if only the entry that the person has set must not be changed.
     is_guarded: bool,
 }
 
 impl TripwireVerdict {
-    /// Returns the change to undo. `None` if the change may stay.
+    /// Returns the change that is undone; `None` if the change may stay.
     pub(super) fn change(self) -> Option<PlaceChange> {
         match self {
             Self::Pass => None,
@@ -109,8 +109,8 @@ impl JudgedSurroundings<'_> {
         if passes { TripwireVerdict::Pass } else { TripwireVerdict::Restore(what_happened(before, now)) }
     }
 
-    /// Judges a file of a paused git operation. The operation may begin, continue or end, but its files must not make
-    /// git execute a command, or lead git to other files.
+    /// Judges a file of a paused git operation. The operation may begin, continue or end, but because of its files git
+    /// must neither execute a command nor use other files.
     fn state(
         self,
         path: &Path,
@@ -136,8 +136,7 @@ impl JudgedSurroundings<'_> {
         }
     }
 
-    /// True if every path in `text` is a file of the work tree, not behind a link. `git rerere` follows links when it
-    /// writes these files.
+    /// True if every path in `text`, to which `git rerere` writes, is a file of the work tree and not behind a link.
     fn are_files_of_the_work_tree(self, path: &Path, text: &[u8]) -> bool {
         let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"))
         else {
@@ -154,7 +153,7 @@ impl JudgedSurroundings<'_> {
     }
 
     fn are_open_stores(self, path: &Path, text: &[u8]) -> bool {
-        // Relative to `objects`.
+        // Paths of alternates are relative to `objects`.
         let objects = path.parent().and_then(Path::parent).map(|objects| self.root.join(objects));
         let is_open = |line: &[u8]| {
             let line = Path::new(std::ffi::OsStr::from_bytes(line));
@@ -165,7 +164,7 @@ impl JudgedSurroundings<'_> {
             .all(is_open)
     }
 
-    /// Judges a configuration file: the entries that an agent may not change must be the same, in the same order.
+    /// Judges a configuration file: the entries that no agent may change must be the same as before, in the same order.
     fn config(
         self,
         path: &Path,
@@ -221,8 +220,8 @@ impl JudgedSurroundings<'_> {
         directory.iter().any(|name| name == GIT) && is_gone()
     }
 
-    /// Judges `text`, a file without its forbidden entries. True if it still has the person's entries, has no other
-    /// forbidden ones, and differs from `before`.
+    /// Judges `text`, the content of a file without its forbidden entries. True if it still has the person's entries,
+    /// has no other forbidden ones, and differs from `before`.
     fn is_worth_keeping(
         self,
         path: &Path,
@@ -237,7 +236,7 @@ impl JudgedSurroundings<'_> {
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
-    /// Returns the person's entries in a file that an agent may not change. `None` if the file cannot be parsed.
+    /// Returns the person's entries in a file that no agent may change. `None` if the file cannot be parsed.
     pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
         let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
@@ -249,14 +248,14 @@ impl JudgedSurroundings<'_> {
         Some(own.collect())
     }
 
-    /// Returns the person's entries that are still protected: without addresses that now lead to an agent's repository.
+    /// Returns the person's entries that stay protected: all but addresses that now lead to an agent's repository.
     fn still_own(self, path: &Path, own: &[OwnEntry]) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
         let stays = |own: &&OwnEntry| own.is_guarded || is_harmless(&own.entry, &places);
         own.iter().filter(stays).map(|own| own.entry.clone()).collect()
     }
 
-    /// Returns the entries of a file that an agent may not set. `None` if it cannot be parsed; a missing file has none.
+    /// Returns the entries of a file that no agent may set. `None` if it cannot be parsed; empty if it is missing.
     fn guarded(
         self,
         path: &Path,
@@ -291,8 +290,7 @@ impl JudgedSurroundings<'_> {
             && self.repositories.iter().any(|repositories| repositories.contains(directory))
     }
 
-    /// True if `config` belongs to a submodule, and `value` names a directory of the project that is not in a git
-    /// directory.
+    /// True if `config` belongs to a submodule, and `value` is a directory of the project outside of git directories.
     fn is_worktree_of_module(self, config: &Path, value: &[u8]) -> bool {
         let is_module = config.components().any(|part| part.as_os_str() == "modules");
         let value = Path::new(std::ffi::OsStr::from_bytes(value));
@@ -302,8 +300,7 @@ impl JudgedSurroundings<'_> {
         is_module && value.is_relative() && is_inside && !has_links(self.root, &place)
     }
 
-    /// True if the `.git` file `place` names a repository in the project that is watched, or that the search for
-    /// repositories finds.
+    /// True if the `.git` file `place` names a repository in the project that is watched or that the search finds.
     fn leads_to_own_repository(self, path: &Path, place: &WatchedPlace) -> bool {
         let Some(target) = content(place).and_then(git_file_target) else { return false };
         let (base, target) = match target.strip_prefix(self.root) {
@@ -317,7 +314,7 @@ impl JudgedSurroundings<'_> {
     }
 }
 
-/// Returns the value of the last `core.worktree` in a configuration, as git does; `None` without one.
+/// Returns the last value of `core.worktree` in a configuration, which is the one that git uses; `None` without one.
 pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     let mut entries = parse(config).ok()?;
     entries
@@ -334,7 +331,7 @@ pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
         .then(|| PathBuf::from(std::ffi::OsStr::from_bytes(line)))
 }
 
-/// True if `commondir` of a linked worktree has the content `../..`, as `git worktree add` writes it.
+/// True if the file `commondir` of a linked worktree contains `../..`, as `git worktree add` writes it.
 fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
     let holder = path.ancestors().nth(2).and_then(Path::file_name);
     holder.is_some_and(|name| name == "worktrees")
@@ -345,8 +342,8 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
-/// Configuration of the person on which the verdict about an entry depends: promisor remotes, and what pushes and
-/// fetches use.
+/// The person's configuration on which verdicts about entries depend: promisor remotes, and settings of pushes and
+/// fetches.
 struct OfPerson<'a> {
     promised: Promised<'a>,
     led: Led<'a>,
@@ -375,8 +372,8 @@ pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
     }
 }
 
-/// Resolves `path` against the relative path `base` by their texts alone. `None` if `path` is absolute, or if its `..`
-/// lead out of the directory to which `base` is relative.
+/// Resolves `path` against the relative path `base`, without file accesses. `None` if `path` is absolute, or if its
+/// `..` lead out of the directory to which `base` is relative.
 fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for part in base.components().chain(path.components()) {
@@ -394,7 +391,7 @@ fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     Some(found)
 }
 
-/// True if a component of `path` is a link, so that the path does not show where it leads.
+/// True if a component of `path` is a link, so that the text of the path does not show the file.
 fn has_links(root: &Path, path: &Path) -> bool {
     let mut whole = root.to_owned();
     path.components().any(|part| {

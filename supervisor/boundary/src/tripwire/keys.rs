@@ -1,5 +1,5 @@
-//! Allowlist of git configuration keys that an agent may change. No such key names a program, a file, an include, a
-//! rewrite of addresses or a transport.
+//! Allowlist of git configuration keys that an agent may change. None of them names a program, a file, an include, a
+//! transport, or a rewrite of addresses.
 
 use std::path::Path;
 
@@ -72,11 +72,11 @@ enum Test {
     Address,
 }
 
-/// Keys `section.key` that an agent may set to some values, each with the test of a value.
+/// Keys `section.key` that an agent may set to certain values, each with the test that a value must pass.
 const BY_VALUE: &[(&str, &str, Test)] =
     &[("commit", "gpgsign", Test::Value(is_off)), ("tag", "gpgsign", Test::Value(is_off))];
 
-/// Keys `section.*.key` that an agent may set to some values, each with the test of a value.
+/// Keys `section.*.key` that an agent may set to certain values, each with the test that a value must pass.
 const BY_SUBSECTION: &[(&str, &str, Test)] = &[
     ("remote", "url", Test::Address),
     ("remote", "pushurl", Test::Address),
@@ -100,10 +100,10 @@ const BY_SUBSECTION: &[(&str, &str, Test)] = &[
 ];
 
 pub(super) trait KeyPlaces {
-    /// True if the configuration file may have this value of `core.worktree`.
+    /// True if `core.worktree` may have this value in the configuration file.
     fn worktree_leads_back(&self, value: &[u8]) -> bool;
 
-    /// True if the configuration file may have a remote at this local path.
+    /// True if a remote may be at this local path in the configuration file.
     fn may_be_remote(&self, path: &Path) -> bool;
 }
 

@@ -1,7 +1,7 @@
-//! Names in a git directory, with the check that each needs.
+//! Names in a git directory, each with the check that it needs.
 //!
-//! They are from gitrepository-layout(5) and the names compiled into git 2.47. The list is an allowlist, because
-//! another version of git or another tool may execute or include a file with any other name.
+//! They are from gitrepository-layout(5) and from the names compiled into git 2.47. The list is an allowlist, since a
+//! file of any other name might be executed or included by another version of git or another tool.
 
 use std::ffi::OsStr;
 use std::fs::FileType;
@@ -13,18 +13,18 @@ use super::state::{FileKind, TripwireRule};
 pub(super) enum LayoutPart {
     Data,
     Tree,
-    /// The object store. Only its top and its lists of packs are checked, since git never writes objects through links.
+    /// Object store. Only its top and its lists of packs are checked, since git never writes objects through links.
     Objects,
     Judged(FileKind),
     Paused(Operation),
-    /// Configuration, hooks, and directories of repositories, which are watched separately.
+    /// Configuration, hooks, and directories of repositories, for which there are separate checks.
     Watched,
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `git rebase` with the default backend (`merge`).
+    /// `git rebase` with the default backend, named `merge`.
     RebaseMerge,
     /// `git am`, and `git rebase --apply`.
     RebaseApply,
@@ -222,13 +222,13 @@ fn is_root_ref(name: &str) -> bool {
     name.ends_with("_HEAD") && name.bytes().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(&byte))
 }
 
-/// True for the name of a text that git opens in an editor, such as `COMMIT_EDITMSG`.
+/// True for the name of a file with a message that the user edits for git, such as `COMMIT_EDITMSG`.
 fn is_message(name: &str) -> bool {
     (name.ends_with("EDITMSG") || name.ends_with("_MSG"))
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// Returns the kind of a file in the directory of a paused operation. `None` if git only reads it as data.
+/// Returns the check for a file in the directory of a paused operation. `None` if git only reads the file as data.
 pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     let Some(name) = name.to_str() else { return Some(FileKind::Unknown) };
     let judged = PAUSED_JUDGED.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);

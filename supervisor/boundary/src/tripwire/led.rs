@@ -1,8 +1,8 @@
-//! Protects configuration entries that direct the person's next push, fetch or commit. An agent may not change the
-//! entries that the person has set.
+//! Protects configuration entries on which the person's next push, fetch or commit depends. An agent may not change
+//! such entries that the person has set.
 //!
 //! Otherwise, the next `git push` could send everything to a host of the agent's choice. A new remote has no effect
-//! until somebody names it, so it may stay, and the user is told.
+//! until somebody names it, so it may stay, and the user is told about it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
 
-/// Keys in sections with a subsection that determine where a push or fetch goes and which refs it includes,
-/// git-config(1). Keys that no agent may set for any remote are left out.
+/// Keys in sections with a subsection that determine the target and the refs of a push or fetch, git-config(1). Keys
+/// that no agent may set for any remote are not included.
 const LEADING: &[(&str, &[&str])] = &[
     ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
     ("branch", &["remote", "pushremote", "merge"]),
@@ -36,7 +36,7 @@ const SET: &[(&str, &str)] = &[
 /// Maximum number of new entries that a message about one file names.
 const MOST_TOLD: usize = 5;
 
-/// Subject of an entry: a section and its subsection, or a section without subsections and the key.
+/// Subject of an entry: the section and the subsection; for a section without subsections, the section and the key.
 type LedName<'a> = (&'a [u8], &'a [u8]);
 
 #[derive(Debug, Default)]
@@ -51,14 +51,14 @@ impl<'a> Led<'a> {
         Self(entries.filter_map(named).chain(branches).collect())
     }
 
-    /// True if an entry is about a remote, branch or key that the person's configuration already has.
+    /// True if the entry is about a remote, branch or key that the person's configuration contains already.
     pub(super) fn has(&self, entry: &GitConfigEntry) -> bool {
         named(entry).is_some_and(|named| self.0.contains(&named))
     }
 }
 
 impl<'a> JudgedSurroundings<'a> {
-    /// Returns what the person has set in this configuration file, and in those that git reads together with it.
+    /// Returns the subjects of the person's entries in this configuration file, and in those that git reads with it.
     pub(super) fn led(self, path: &Path) -> Led<'a> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_git = self.repositories.iter().any(|known| known.contains(directory));
@@ -86,7 +86,7 @@ pub(super) fn leads(entry: &GitConfigEntry) -> bool {
     named(entry).is_some()
 }
 
-/// Returns the subject of an entry. `None` for an entry that directs no push, fetch or commit.
+/// Returns the subject of an entry; `None` if no push, fetch or commit depends on the entry.
 fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     let (section, subsection, key, _) = entry.meaning();
     let is = |known: &str, found: &[u8]| known.as_bytes() == found;
@@ -99,7 +99,7 @@ fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     }
 }
 
-/// Returns messages about new entries that may stay, one sentence for each configuration file.
+/// Returns messages about new entries that may stay: one sentence for each configuration file.
 pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
     let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
     let sentences = configurations.filter_map(|(path, place)| {

@@ -21,7 +21,7 @@ use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// Snapshot of watched files while it is being taken.
+/// Snapshot of watched files that is being taken.
 pub(super) struct TripwireLook<'a> {
     before: Option<&'a WatchState>,
     /// Paths that the user lets agents change freely, relative to the watched directory.
@@ -100,8 +100,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Opens a directory on the way to a watched file. If the entry is no directory, records it as a watched file and
-    /// returns `None`.
+    /// Opens a directory on the way to a watched file. Records any other entry like a watched file and returns `None`.
     pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
         let name = path.file_name()?;
         let stat = beneath::stat(at, name).ok()?;
@@ -117,8 +116,8 @@ impl<'a> TripwireLook<'a> {
         held.map_err(|error| self.cannot_read(path, error)).ok()
     }
 
-    /// Handles a path that is deeper than the limit. The first snapshot then fails. A later one records a new path as
-    /// an unexpected file, so that it is removed.
+    /// Handles a path that is deeper than the limit. The first snapshot then fails. A later snapshot records a new path
+    /// as unexpected, so that it will be removed.
     pub(super) fn beyond(&mut self, at: &OwnedFd, path: &Path, bound: Bound) {
         if self.is_first() {
             self.met(path, bound);
@@ -182,8 +181,8 @@ impl<'a> TripwireLook<'a> {
         (special, directories)
     }
 
-    /// True if an entry is recorded by itself, false if it is one new entry too many. Fails if the first snapshot
-    /// exceeds a limit.
+    /// True if an entry is recorded, false if it is one new entry too many. Fails if the first snapshot exceeds a
+    /// limit.
     fn takes(&mut self, path: &Path, listing: TripwireListing, name: &OsStr) -> Result<bool, Bound> {
         if self.is_first() {
             return self.budget.entry().map(|()| true);
@@ -268,8 +267,8 @@ impl<'a> TripwireLook<'a> {
         Ok((Some(body), access))
     }
 
-    /// Returns the maximum number of bytes to read. A file that is only compared is read to its earlier length: if it
-    /// is longer, it has changed.
+    /// Returns the maximum number of bytes to read from a file. If its content is only compared, that is its earlier
+    /// length: a longer file has changed.
     fn largest(&self, kind: FileKind, before: Option<&WatchedPlace>) -> usize {
         let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
         match before.map(|before| &before.body) {
@@ -281,8 +280,8 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records that a snapshot exceeds the limit of bytes. Ignores entries that git itself does not have, since these
-    /// are moved away anyway.
+    /// Records that a snapshot exceeds the limit of bytes, except by entries unknown to git, which are moved away
+    /// anyway.
     fn uses_up(&mut self, kind: FileKind) {
         if kind != FileKind::Unknown {
             let (place, bound) = (self.budget.place().to_owned(), self.budget.bytes_bound());

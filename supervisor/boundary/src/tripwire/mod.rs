@@ -1,11 +1,11 @@
-//! The tripwire: detects and undoes changes of files that programs outside of the sandbox execute later.
+//! Tripwire: detects and undoes changes of files that programs outside of the sandbox execute later.
 //!
-//! A command that may write a project can leave a file there that a person's git, shell, editor or agent will run, such
-//! as a hook. The supervisor takes a snapshot of a fixed list of such files (the watched files), and restores changed
-//! ones after each tool call that may write. When a turn ends, the supervisor also searches the project for other
-//! repositories. The tripwire opens no path that a model or worker gave, follows no link, and executes nothing.
+//! A command that may write to a project can leave a file there that a person's git, shell, editor or agent will run,
+//! such as a hook. The supervisor takes a snapshot of a fixed list of such files (the watched files), and restores
+//! changed ones after each tool call that may write. When a turn ends, it also searches the project for other
+//! repositories. It opens no path from a language model or worker, follows no link, and executes nothing.
 //!
-//! The tripwire prevents no write: a changed file exists until the tool call ends.
+//! The tripwire does not prevent writes: a changed file exists until the tool call ends.
 
 mod access;
 mod addresses;
@@ -69,7 +69,7 @@ pub struct Tripwire {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     pub path: PathBuf,
-    /// Digest of the approved content. `None` if the approval is to remove the file.
+    /// Digest of the approved content. `None` if the removal of the file was approved.
     pub digest: Option<Digest>,
 }
 
@@ -82,14 +82,13 @@ pub fn digest(content: &[u8]) -> Digest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub changes: Vec<RestoredPlace>,
-    /// Warnings about files that could not be checked, one sentence each. Each is reported once per session.
+    /// Warnings about files that could not be checked, one sentence each. No warning is repeated in a session.
     pub notes: Vec<String>,
 }
 
 impl Tripwire {
     /// Records the state of the watched files, or loads the state that another session recorded. Blocks while it
-    /// searches the project, while another process holds a lease on a file, and while a tool call runs in a directory
-    /// above or below.
+    /// searches the project, another process holds a lease on a file, or a tool call runs above or below.
     ///
     /// Fails if a file cannot be read or a limit is reached, since such a file could not be restored.
     pub fn set(watch: &Watch) -> io::Result<Self> {
@@ -99,7 +98,7 @@ impl Tripwire {
         Ok(tripwire)
     }
 
-    /// Adds the directories of `watch` that agents may write from now on.
+    /// Adds the directories of `watch` to which agents may write from now on.
     pub fn widen(&mut self, watch: &Watch) -> io::Result<()> {
         self.around.widen(watch.around());
         let is_new = |path: &Path| !self.roots.iter().any(|watched| watched.path == path);
@@ -108,8 +107,7 @@ impl Tripwire {
         self.join(new, watch)
     }
 
-    /// Watches these directories too. Records the state of their files, or loads the state that another session
-    /// recorded.
+    /// Starts to watch directories: records the state of their files, or loads the state that another session recorded.
     fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
         let first = self.roots.len();
         let mut rights = Vec::new();
@@ -133,8 +131,8 @@ impl Tripwire {
         Ok(())
     }
 
-    /// Begins a tool call that may write. If no other such call runs, changes since the last such call count as the
-    /// person's, and the recorded state is renewed.
+    /// Begins a tool call that may write. If no other such call runs, changes since the last one count as the person's,
+    /// and the recorded state is renewed.
     pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {
@@ -155,8 +153,7 @@ impl Tripwire {
         self.look_at(WatchedRoots::check)
     }
 
-    /// Checks the files of the fixed list and other repositories in the project at the end of a turn. Blocks like
-    /// [`Tripwire::set`].
+    /// Checks listed files and other repositories in the project at the end of a turn. Blocks like [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
         report.append(self.look_at(WatchedRoots::check_nested));
@@ -170,7 +167,7 @@ impl Tripwire {
         report
     }
 
-    /// Records that no tool call runs. If that fails, the next start compares the files again.
+    /// Records that no tool call runs. If this fails, the next session compares the files again when it starts.
     fn rest(&mut self, everything: bool) {
         for watched in &mut self.roots {
             if let Err(error) = watched.end_call(everything) {
@@ -238,7 +235,7 @@ impl Report {
     }
 }
 
-/// Returns the path to suggest for `--write` after an undone change that the user may have wanted. `None` unless the
+/// Returns the path to suggest for `--write` after an undone change which the user may have wanted. `None` unless the
 /// file is git's configuration or an existing settings file.
 pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     let path = change.path.as_path();

@@ -1,14 +1,14 @@
-//! Checks files that git reads when it continues a paused operation, such as a rebase.
+//! Checks of the files that git reads when it continues a paused operation, such as a rebase.
 //!
-//! Each rule allows only the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c` of git
-//! 2.47 read these files; versions before 2.20 were shell scripts that sourced some of them.
+//! Each rule allows only the forms that git itself writes. In git 2.47, `sequencer.c`, `builtin/am.c` and
+//! `builtin/bisect.c` read these files; before 2.20, shell scripts did, which sourced some of them.
 
 use std::path::Path;
 
 use super::config::{self, GitConfigEntry};
 use super::state::TripwireRule;
 
-/// Names of the merge strategies that are built into git. For other names, git runs `git-merge-NAME`.
+/// Names of the merge strategies that are built into git. For another name, git runs the program `git-merge-NAME`.
 const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
 /// Options of merge strategies, as listed in merge-strategies(7).
@@ -86,8 +86,8 @@ const SEQUENCER_KEYS: &[&str] = &[
     "default-msg-cleanup",
 ];
 
-/// True if git runs no program and writes no other file because of the content `text`. Commands that are in the content
-/// `before` are allowed.
+/// True if `text` does not make git run a program or write to other files. Commands in the content `before` are
+/// allowed.
 pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         // Names of authors and paths may be in any encoding; what is executed may not.
@@ -115,7 +115,7 @@ pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'
     text.lines().filter(is_added).collect()
 }
 
-/// Splits a todo list into its allowed lines and its new commands. `None` if the allowed lines are not harmless either.
+/// Splits a todo list into the lines that may stay and the new commands. `None` if the former are not harmless.
 pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, Vec<String>)> {
     let text = std::str::from_utf8(text).ok()?;
     let added = commands_added(text, before);
@@ -127,7 +127,7 @@ pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Ve
     is_harmless(TripwireRule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), commands))
 }
 
-/// True for a line with a command that runs no other program, and for a comment after the default character `#`.
+/// True for a line whose command runs no other program, and for a comment after `#`, git's default comment character.
 fn is_command_of_git(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty()
@@ -135,8 +135,7 @@ fn is_command_of_git(line: &str) -> bool {
         || line.split_ascii_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
 }
 
-/// True for a known option in any form that git writes: quoted by `quote_cmdline` or by versions before 2.40, with or
-/// without dashes.
+/// True for a known option in any form that git writes: quoted as before or since 2.40, with or without dashes.
 fn is_strategy_option(word: &str) -> bool {
     let bare = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
@@ -179,8 +178,7 @@ fn is_author(text: &str) -> bool {
     })
 }
 
-/// Splits a line into words in single quotes, with `'\''` and `'\!'` in them (`sq_quote_argv` of git). `None` if it has
-/// another form.
+/// Splits a line into words in single quotes that may contain `'\''` and `'\!'` (`sq_quote_argv` of git); else `None`.
 fn words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = text.trim_ascii();

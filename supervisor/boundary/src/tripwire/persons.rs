@@ -1,5 +1,5 @@
-//! Finds changes that count as the person's although an agent may have made them: the new content is what the person
-//! gave the file earlier, or committed.
+//! Finds changes that count as the person's although an agent may have made them: the new content is one that the
+//! person gave the file earlier, or has committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ impl ConfigView<'_> {
         may_change && is_setting && !of_repository && self.around.given.may_follow_commits(self.path, path)
     }
 
-    /// True if the file again has the state in which the person left it.
+    /// True if the file is again in the state in which the person left it.
     fn is_again(self, change: &PlaceChanged<'_>) -> bool {
         let left = self.persons.get(change.path);
         left.zip(change.now).is_some_and(|(left, now)| left.is_like(now))

@@ -12,15 +12,15 @@ use super::root::GIT;
 use super::sources::GitSources;
 use super::state::WatchedPlace;
 
-/// Shell commands that list the sources of settings and hooks, and the objects that branches, tags, stashes and HEAD
-/// name. A NUL ends each part of the output. The origin of a setting is never empty.
+/// Shell commands that list the sources of settings and hooks, and the objects to which branches, tags, stashes and
+/// HEAD point. A NUL ends each section of the output; the origin of a setting is never empty.
 const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git rev-parse --git-path hooks; printf '\\0'; \
     git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
     git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
 
 const BRANCHES: &[u8] = b"refs/heads/";
 
-/// Maximum number of bytes in an answer of git, enough for a hundred thousand refs or files.
+/// Maximum number of bytes of git's output, enough for a hundred thousand refs or files.
 const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Debug)]
@@ -42,8 +42,7 @@ impl PartialEq for PersonsGit {
 impl Eq for PersonsGit {}
 
 impl PersonsGit {
-    /// Asks git about the repository of a project. `None` if the project has no `.git`. If git does not answer, no
-    /// commit is known.
+    /// Asks git about the project's repository. `None` without `.git`. If git fails, no commit counts as the person's.
     pub fn ask(git: Arc<dyn ConfinedGit>, project: &Path) -> Option<Self> {
         project.join(GIT).symlink_metadata().ok()?;
         let said = said(&git, project, &["sh", "-c", QUESTIONS].map(OsStr::new));
@@ -65,7 +64,7 @@ impl PersonsGit {
         &self.branches
     }
 
-    /// Returns those files at or below `places` that were in git's index at the first call. Later calls do not ask git,
+    /// Returns the files at or below `places` that git's index contained at the first call. Later calls do not ask git,
     /// since an agent can add to the index.
     pub(super) fn tracked(&self, project: &Path, places: &[&PathBuf]) -> &BTreeSet<PathBuf> {
         self.tracked.get_or_init(|| {
@@ -84,8 +83,8 @@ impl PersonsGit {
         files.map(|file| PathBuf::from(OsStr::from_bytes(file))).collect()
     }
 
-    /// Returns the changed paths whose new state is in one of the person's commits. Leaves out removed files that are
-    /// still in the index.
+    /// Returns the changed paths whose new state is in a commit of the person; no removed files that are still in the
+    /// index.
     pub(super) fn hold<'a>(&self, root: &Path, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         if root != self.commits.directory() || changes.is_empty() {
             return Vec::new();
@@ -108,7 +107,7 @@ pub(super) struct PlaceChanged<'a> {
     pub(super) now: Option<&'a WatchedPlace>,
 }
 
-/// Returns the output of a git command, or nothing if it fails.
+/// Returns the output of a git command; empty if the command fails.
 fn said(git: &Arc<dyn ConfinedGit>, directory: &Path, command: &[&OsStr]) -> Vec<u8> {
     let answer = git.start(directory, command).and_then(|asked| asked.everything(MOST_BYTES));
     answer.unwrap_or_else(|error| {

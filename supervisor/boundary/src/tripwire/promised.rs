@@ -1,7 +1,7 @@
-//! Protects promisor remotes: git fetches missing objects from them at any command, even `git status`.
+//! Protects promisor remotes, from which git fetches missing objects in any command, even `git status`.
 //!
 //! An agent without network access could put data into the address of such a remote, and the person's git would send
-//! it. So a promisor on another machine must be one of the person's, with an unchanged address.
+//! the data. So a promisor on another machine must be one of the person's, with an unchanged address.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ impl<'a> Promised<'a> {
         Self(entries.iter().filter_map(promised_by).collect())
     }
 
-    /// True if an entry makes a remote on another machine a promisor, or gives the address of a known promisor. `all`
-    /// are all entries of the repository, or `None` if some of them are in other files.
+    /// True if an entry makes a remote on another machine a promisor, or sets the address of a known promisor. `all`
+    /// are all entries of the repository; `None` if other files contain some of them.
     pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: Option<&[GitConfigEntry]>) -> bool {
         let makes = promised_by(entry).is_some_and(|name| !all.is_some_and(|all| is_near(name, all)));
         let is_of_promisor = |name| all.is_none() || self.0.contains(name);
@@ -26,7 +26,7 @@ impl<'a> Promised<'a> {
     }
 }
 
-/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git), else `None`.
+/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git), if any.
 fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     let (section, remote, key, value) = entry.meaning();
     match (section, remote, key) {
@@ -37,7 +37,7 @@ fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     }
 }
 
-/// True if a remote has configured addresses and all of them are local paths.
+/// True if addresses of a remote are configured and all of them are local paths.
 fn is_near(name: &[u8], all: &[GitConfigEntry]) -> bool {
     let mut addresses = all.iter().filter_map(address).filter(|(remote, _)| *remote == name).peekable();
     addresses.peek().is_some() && addresses.all(|(_, value)| is_local(value))

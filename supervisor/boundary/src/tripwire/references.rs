@@ -1,4 +1,4 @@
-//! Finds other files in watched directories to which a link, an include or a hooks path of a watched file leads.
+//! Finds other files in watched directories to which watched files lead by a link, an include or a hooks path.
 //!
 //! This happens once, when the session starts, since an agent cannot change the watched files later. This module only
 //! finds paths; the files are then watched like all others.
@@ -62,7 +62,7 @@ const HOOKS: &[&str] = &[
 
 pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
-/// Watches the files to which watched files lead, and the sources of settings and hooks that `git` reports.
+/// Adds to the watched files those to which they lead, and the sources of settings and hooks that `git` reports.
 pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     for round in 0..=LONGEST_CHAIN {
         let Search { found, met, .. } = Search::new(roots).everything(git);
@@ -117,7 +117,7 @@ pub(super) struct Search<'a> {
     /// Directories in which hooks run. A relative hooks path is resolved against each of them.
     tops: Vec<PathBuf>,
     found: References,
-    /// Configuration files outside of watched directories that are not read yet, each with the file that refers to it.
+    /// Unread configuration files outside of watched directories, each with the file that refers to it.
     outside: Vec<Included>,
     leading: BTreeMap<PathBuf, usize>,
     origin: PathBuf,
@@ -160,8 +160,8 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Follows the sources of settings that git reports. Environment variables and compiled-in paths can name them. Git
-    /// leaves out includes whose condition is not met now; `configuration` follows those.
+    /// Adds the sources of settings that git reports, which environment variables and compiled-in paths may name. Git
+    /// does not report includes whose condition is not met now; `configuration` follows those.
     fn said_by(&mut self, git: &GitSources) {
         for file in &git.files {
             self.origin.clone_from(file);
@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
         hooks.ends_with("hooks") && self.sources.iter().any(is_in)
     }
 
-    /// Reads the pending configuration files and their includes. Returns the paths that were read.
+    /// Reads the configuration files in `outside`, and their includes. Returns the paths that were read.
     fn read_outside(&mut self) -> Vec<PathBuf> {
         let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(Included { path, by }) = self.outside.pop() {
@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a hooks directory. If the directory holds a repository, adds only the hooks in it.
+    /// Adds a hooks directory. If it is in fact a repository, adds only the hooks of the repository.
     fn hooks(&mut self, top: &Path, path: &Path) {
         let places = steps(top, path);
         let Some(directory) = places.last().cloned() else { return };
@@ -255,7 +255,7 @@ impl<'a> Search<'a> {
         self.leads_to(top, path, FileKind::Whole);
     }
 
-    /// Adds the file at the end of a path, and the links on the way to it. Returns the path of the file without links.
+    /// Adds the file to which a path leads, and the links on the way. Returns the path of that file without links.
     fn leads_to(&mut self, from: &Path, path: &Path, kind: FileKind) -> Option<PathBuf> {
         let places = steps(from, path);
         let end = places.last().cloned();
@@ -313,8 +313,8 @@ pub(super) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Returns the directory and the text of a configuration file outside of watched directories. `None` for special files,
-/// since a hostile repository could name a device, or a file of /proc that blocks its reader.
+/// Returns the directory and the text of a configuration file outside of watched directories. `None` for special files:
+/// a hostile repository could name a device, or a file of /proc whose reader blocks.
 fn configuration(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let path = fs::canonicalize(path).ok()?;
     let is_text = |meta: &Metadata| meta.is_file() && (1..=LARGEST).contains(&meta.len());
@@ -336,7 +336,7 @@ fn is_made_up(file: &File) -> bool {
     !fstatfs(file).is_ok_and(|system| !kinds.contains(&system.filesystem_type()))
 }
 
-/// Expands a path in a configuration as git does. `None` if it cannot lead into a project.
+/// Expands a path in a configuration as git does. `None` if the path cannot lead into a project.
 fn expanded(value: &[u8]) -> Option<PathBuf> {
     let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     match value.strip_prefix(b"~/") {
@@ -346,7 +346,7 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Returns the path of every link on the way to a file, and finally the path of the file. The file may not exist.
+/// Returns the path of every link on the way to a file, and last the path of the file, which may not exist.
 pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     let reversed = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()

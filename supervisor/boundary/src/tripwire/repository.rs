@@ -1,8 +1,7 @@
-//! Watches a git directory: everything in it that git may execute or follow, now or when it continues a paused
-//! operation.
+//! Watches everything in a git directory that git may execute or follow, now or when it continues a paused operation.
 //!
-//! An allowlist ([`layout`](super::layout)) names the files that git only reads as data. These may change as long as
-//! they are regular files, since `git commit` on the host would write through a link.
+//! An allowlist ([`layout`](super::layout)) contains the files that git only reads as data. These may change as long as
+//! they are regular files, since `git commit` outside of the sandbox would write through a link.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -22,17 +21,17 @@ pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 pub(super) struct Depth {
     most: usize,
     modules: usize,
-    /// True if entries that git does not know are recorded. False for a directory that may only look like a repository,
-    /// and hold other files of the person's.
+    /// True if entries that git does not know are recorded. False for a directory that may only look like a repository
+    /// and contain other files of the person.
     is_strict: bool,
 }
 
 impl Depth {
     /// Limit for the git directory of a watched project.
     pub(super) const OWN: Self = Self { most: 12, modules: 12, is_strict: true };
-    /// Limit for a repository that the search finds in a project.
+    /// Limit for other repositories that are found in a project.
     pub(super) const NESTED: Self = Self { most: 6, modules: 6, is_strict: true };
-    /// Limit for a directory with the entries of a bare repository.
+    /// Limit for a directory whose entries are those of a bare repository.
     pub(super) const BARE: Self = Self { most: 6, modules: 6, is_strict: false };
 
     const fn below(self) -> Option<Self> {
@@ -96,8 +95,8 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the repositories of submodules. Their names may have slashes, so each directory is a repository or
-    /// contains some.
+    /// Records the repositories of submodules. Names may contain slashes, so each directory is a repository or contains
+    /// some.
     fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
         let Some(depth) = depth.below() else { return self.beyond(at, &path, Bound::Depth(depth.most)) };
         let Some(modules) = self.enter(at, &path) else { return };
@@ -115,8 +114,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the entries at the top of a git directory that are not watched by name. Entries that git does not know
-    /// come last.
+    /// Records the entries at the top of a git directory that are not watched by name. Those unknown to git come last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);
@@ -155,7 +153,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the entries that are neither files nor directories, in a directory of git's data and in those below it.
+    /// Records the special entries (neither file nor directory) in a directory of git's data and in those below it.
     fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
         self.trees += 1;
         if self.trees > MOST_TREES {
@@ -175,7 +173,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the entries that are neither files nor directories. Returns the names of the directories.
+    /// Records the special entries (neither file nor directory) of a directory. Returns its subdirectories.
     fn special_to_places(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
         let (special, directories) = self.special_and_directories(directory, path);
         for name in special {

@@ -1,6 +1,6 @@
 //! Restores watched files. Each step uses one name in an open directory, and never follows a link.
 //!
-//! If a file cannot be restored, it is renamed or loses all permissions. Neither needs disk space.
+//! If a file cannot be restored, the changed file is renamed or loses all permissions. Neither needs disk space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +22,7 @@ use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     pub(super) moved_to: Option<PathBuf>,
-    /// Error that prevented the move of the changed file. Then the file was removed. `None` without an error.
+    /// Error because of which the changed file was removed instead of moved; `None` without an error.
     pub(super) unmoved: Option<io::Error>,
     pub(super) closed: bool,
     pub(super) failure: Option<Errno>,
@@ -132,7 +132,7 @@ impl Restorer<'_> {
         beneath::open_parent(self.root, path, false)
     }
 
-    /// Exchanges the file `name` with its restored version `beside` it, and moves the old file out of the project.
+    /// Exchanges the changed file `name` with the restored file `beside`, and moves the changed one out of the project.
     fn exchange(
         self,
         parent: &OwnedFd,
@@ -239,7 +239,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Removes all permissions of a file or directory. Removes a link. Returns true on success.
+/// Removes all permissions of a file or directory; deletes a link instead. Returns true on success.
 fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     match beneath::set_mode(parent, name, 0) {
         Err(Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).is_ok(),

@@ -50,8 +50,7 @@ impl TripwireLook<'_> {
         self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
     }
 
-    /// Opens the directories of a path one after the other, and calls `look` in the last one. Stops at an entry that is
-    /// no directory.
+    /// Opens the directories of a path in turn, and calls `look` in the last. Stops at an entry that is no directory.
     pub(super) fn within(
         &mut self,
         root: &OwnedFd,
@@ -71,8 +70,8 @@ impl TripwireLook<'_> {
     }
 }
 
-/// Returns the watched files that a read-only mount can protect, relative to the watched directory. Leaves out links,
-/// and the `tracked` files: git must be able to check those out.
+/// Returns the watched files that a read-only mount can protect, relative to the watched directory: not links, and not
+/// the `tracked` files, which git must be able to check out.
 pub(super) fn to_protect(state: &WatchState, tracked: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));

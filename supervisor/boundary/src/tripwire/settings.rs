@@ -38,8 +38,7 @@ impl TripwireLook<'_> {
     }
 }
 
-/// Lower-case names at the top of a project, so that one listing rules out most settings. `None` if the listing is
-/// incomplete.
+/// Names at the top of a project, in lower case, which rule out most settings. `None` if the listing is incomplete.
 struct TopNames(Option<BTreeSet<OsString>>);
 
 impl TopNames {

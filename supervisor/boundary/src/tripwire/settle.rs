@@ -1,4 +1,4 @@
-//! Compares watched files with their recorded state, and restores them until nothing differs.
+//! Compares watched files with their recorded state, and restores changed files until none differs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -71,7 +71,7 @@ impl<'a> ConfigView<'a> {
         self.verdicts_but_of(&BTreeSet::new(), before, now)
     }
 
-    /// Judges the changes of all files except those in `persons`, and new write permissions on all files.
+    /// Judges the changes of all files except those in `persons`, and new write permissions of all files.
     pub(super) fn verdicts_but_of(
         self,
         persons: &BTreeSet<PathBuf>,
@@ -104,7 +104,8 @@ impl<'a> ConfigView<'a> {
         self.around.given.has(&self.path.join(path))
     }
 
-    /// Returns the files and directories that other users can newly write, each with the permissions to set.
+    /// Returns the files and directories to which other users can write since a change, each with the permissions to
+    /// set.
     fn opened(
         self,
         before: &'a WatchState,
@@ -117,8 +118,8 @@ impl<'a> ConfigView<'a> {
     }
 }
 
-/// Returns the permissions to set for a file that has become too open: those before, or the widest allowed for a new
-/// file. `None` if the file is not too open.
+/// Returns the permissions to set if a file has become too open: those before; for a new file, the widest allowed ones.
+/// `None` if it is not too open.
 fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {
@@ -128,7 +129,7 @@ fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<Plac
     access.is_wider_than_around(around).then(|| access.narrowed_to(around))
 }
 
-/// Takes snapshots and restores files until no difference is left, and updates `state`. Returns the state before, or
+/// Takes snapshots and restores files until there is no difference, and updates `state`. Returns the earlier state, or
 /// `None` if some files could not be restored.
 pub(super) fn settle(
     held: &OwnedFd,
@@ -174,7 +175,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Returns a message for the person about files that are now the same as in a commit.
+/// Returns a message for the person about changed files that are now as in a commit.
 fn told(persons: &BTreeSet<PathBuf>) -> String {
     let mut names: Vec<_> = persons.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
     if persons.len() > MOST_NAMED {

@@ -1,5 +1,4 @@
-//! Sources of git's settings and hooks, as git itself reports them. They include environment variables and compiled-in
-//! paths.
+//! Sources of git's settings and hooks, as git itself reports them: also environment variables and compiled-in paths.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +9,7 @@ const FILE: &[u8] = b"file:";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GitSources {
     pub(super) files: Vec<PathBuf>,
-    /// The hooks directory that git uses, and hooks directories that are set by other means than files.
+    /// Hooks directory that git uses, and hooks directories that are not set in files.
     pub(super) hooks: Vec<PathBuf>,
 }
 

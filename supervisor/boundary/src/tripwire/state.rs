@@ -24,7 +24,7 @@ pub(super) enum FileKind {
     Hook,
     /// The file `commondir` of a linked worktree. It names the directory with configuration and hooks.
     CommonDirectory,
-    /// A file in a git directory that git acts on later. Its content decides if a change may stay.
+    /// A file in a git directory from which git takes its next actions. Its content decides if a change may stay.
     State(TripwireRule),
     /// A `.git` file. It names the git directory.
     GitFile,
@@ -49,7 +49,7 @@ pub(super) enum TripwireRule {
     QuotedWords,
     /// Allows options of `git apply` that stay within the work tree.
     ApplyOptions,
-    /// Allows configuration of a cherry-pick or revert.
+    /// Allows options of a cherry-pick or revert.
     SequencerOptions,
     /// Allows paths of files in the work tree, none of them behind a link.
     ConflictedPaths,
@@ -63,19 +63,19 @@ pub(super) enum FileBody {
     Link(OsString),
     /// A directory. Its entries are recorded separately.
     Directory,
-    /// A special file, a file that is too large to be kept, or a file that cannot be read.
+    /// A special file, or a file that is too large to be kept or cannot be read.
     Closed(FileStamp),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TripwireListing {
-    /// All entries except `.git`, which is watched separately.
+    /// All entries of the directory except `.git`, which is watched separately.
     Whole,
     Hooks,
     Repositories,
-    /// Names in this directory of a project that match the list of watched settings.
+    /// Entries of this directory of a project whose names are in the list of watched settings.
     Settings(&'static Path),
-    /// Entries at the top of a git directory, without plain data files.
+    /// Entries at the top of a git directory, without files that git only reads as data.
     GitDirectory,
     /// Entries that are neither files nor directories, in a directory of git's data such as `refs`.
     Special,
@@ -135,12 +135,12 @@ pub(super) struct WatchState {
     pub(super) repositories: BTreeSet<PathBuf>,
     /// Files that could not be restored yet.
     pub(super) owed: BTreeSet<PathBuf>,
-    /// Directories that could not be opened at the start. Their contents are never taken for new files.
+    /// Directories that could not be opened at the start. Files in them never count as new.
     pub(super) unreached: BTreeSet<PathBuf>,
     pub(super) crowded: BTreeMap<PathBuf, TripwireListing>,
     /// Warnings about files that could not be checked, one sentence each.
     pub(super) notes: Vec<String>,
-    /// Files that could not be read, except those that are only too large, each with the error.
+    /// Files that could not be read, each with the error. Files that are only too large are not included.
     pub(super) unread: Vec<(PathBuf, Errno)>,
     pub(super) met: Vec<(PathBuf, Bound)>,
 }

@@ -1,4 +1,4 @@
-//! Searches a project for repositories, since a person may enter one of their directories and run git there.
+//! Searches a project for repositories: a person may enter a directory of one and run git there.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -85,10 +85,10 @@ struct Walk<'a> {
     look: TripwireLook<'a>,
     root: &'a OwnedFd,
     known: &'a BTreeSet<PathBuf>,
-    /// Directories that could not be opened at the start of the session. `None` at that start itself.
+    /// Directories that could not be opened at the start of the session. `None` for the search at the start itself.
     unreached: Option<&'a BTreeSet<PathBuf>>,
     seen: usize,
-    /// Directory at the project's top that is being searched, with the number of entries seen in it.
+    /// Directory at the project's top that is being searched, and the number of entries seen in it.
     at: Crowd,
     /// Directory at the project's top in which the most entries were seen.
     widest: Crowd,

@@ -12,17 +12,17 @@ use super::{Around, JournalOptions, WatchState, WatchedRoots, references};
 pub struct Watch {
     pub project: PathBuf,
     pub git_directories: Vec<PathBuf>,
-    /// Canonical paths of other writable directories that are repositories.
+    /// Canonical paths of writable directories other than the project that are repositories.
     pub repositories: Vec<PathBuf>,
-    /// Canonical paths that agents may change freely.
+    /// Canonical paths at which agents may change any file: the tripwire undoes no change there.
     pub granted: Vec<PathBuf>,
-    /// Paths, relative to the project, that must not change even in a directory that agents may change freely.
+    /// Paths, relative to the project, at which changes are undone even if they are in a directory of `granted`.
     pub kept: Vec<PathBuf>,
-    /// Canonical paths that agents may write. A remote at such a path may have hooks that are not watched.
+    /// Canonical paths to which agents may write. A remote at such a path may have hooks that are not watched.
     pub writable: Vec<PathBuf>,
     /// Directory to which changed files are moved. If `None`, entries that git itself does not have are removed.
     pub aside: Option<PathBuf>,
-    /// Journals that sessions share. If `None`, each session records the state of watched files by itself.
+    /// Journals of the recorded state, which sessions share. If `None`, each session records the state by itself.
     pub journals: Option<JournalOptions>,
     /// The person's git repository in the project. If `None`, no change is accepted because of a commit.
     pub git: Option<PersonsGit>,
@@ -43,8 +43,7 @@ impl Watch {
         }
     }
 
-    /// Adds paths that agents may change freely. A repository outside of the project is watched like the project
-    /// instead.
+    /// Adds paths to `granted`. A repository among them outside of the project is watched like the project instead.
     pub fn add_granted(&mut self, paths: &[PathBuf]) {
         let is_outside =
             |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
@@ -61,8 +60,8 @@ impl Watch {
         self.granted.extend(granted);
     }
 
-    /// Adds directories that agents may write from now on. A repository among them is watched like the project. Returns
-    /// true if any directory is new.
+    /// Adds directories to which agents may write from now on. A repository among them is watched like the project.
+    /// Returns true if any directory is new.
     pub fn widen<'a>(&mut self, roots: impl Iterator<Item = &'a Path>) -> bool {
         let is_new = |path: &&Path| !self.writable.iter().any(|known| known == path);
         let new: Vec<_> = roots.filter(is_new).map(Path::to_owned).collect();
@@ -104,8 +103,8 @@ impl Watch {
         Ok(existing)
     }
 
-    /// Returns the watched files that git must be able to check out. With a mount on such a file, a checkout would fail
-    /// to change it.
+    /// Returns the watched files that git must be able to check out. With a mount on such a file, a checkout would
+    /// fail.
     fn tracked(&self, root: &Path, state: &WatchState, given: &Given) -> BTreeSet<PathBuf> {
         let Some(git) = self.git.as_ref().filter(|_| root == self.project) else { return BTreeSet::new() };
         let places = root::to_protect(state, &BTreeSet::new());
@@ -152,7 +151,7 @@ impl Watch {
     }
 }
 
-/// Paths that agents may change freely, with exceptions in them.
+/// Paths at which agents may change any file, and the exceptions below these paths.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
@@ -160,7 +159,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns the paths in the watched directory `root`, relative to `root`.
+    /// Returns those paths and exceptions that are in the watched directory `root`, relative to `root`.
     pub(super) fn beneath(&self, root: &Path) -> Self {
         let inside = |places: &[PathBuf]| {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
@@ -168,8 +167,8 @@ impl Given {
         Self { granted: inside(&self.granted), kept: inside(&self.kept) }
     }
 
-    /// True if a file may change to its content in one of the person's commits. False in git directories, and for
-    /// Bailiwick's own files and exceptions.
+    /// True if a file may take on its content in one of the person's commits. False in git directories, for Bailiwick's
+    /// own files, and for exceptions.
     pub(super) fn may_follow_commits(&self, root: &Path, inside: &Path) -> bool {
         let path = root.join(inside);
         let is_ours = |name: &OsStr| name.as_bytes().to_ascii_lowercase().starts_with(b".bailiwick");

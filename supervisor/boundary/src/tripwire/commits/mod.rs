@@ -1,9 +1,10 @@
-//! The person's own commits: a watched file is accepted if one of them has it with the same content, even if an agent
-//! wrote it.
+//! The person's own commits. A change of a watched file is accepted if one of them contains the file with the same
+//! content, even if an agent wrote it.
 //!
-//! `git checkout` of another branch of the person must be able to change settings. So the ids that branches, tags,
-//! stashes and HEAD name are recorded before an agent runs. Objects on the way from a commit to a file are verified
-//! against their digests, so an agent cannot forge them. Git runs in a sandbox, and its other answers are not trusted.
+//! `git checkout` of another branch of the person must be able to change settings. So the ids to which branches, tags,
+//! stashes and HEAD point are recorded before an agent runs. Objects on the way from a commit to a file are verified
+//! against their digests, so an agent cannot forge them. Git runs in a sandbox, and nothing else that it says is
+//! trusted.
 
 mod object;
 mod reader;
@@ -41,14 +42,15 @@ type Claim = (PathBuf, HeldState);
 #[derive(Debug)]
 pub(super) struct PersonsCommits {
     directory: PathBuf,
-    /// Ids of the objects that the repository's refs named when they were recorded.
+    /// Ids of the objects to which the repository's refs pointed when they were recorded.
     named: Vec<ObjectId>,
-    /// Results for each claim: true if a commit has that file in that state. They stay valid, as commits never change.
+    /// Results for each claim: true if a commit contains the file in that state. They stay valid, since commits never
+    /// change.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 
 impl PersonsCommits {
-    /// Returns the commits of the repository in `directory`. `named` are the ids that its refs name.
+    /// Returns the commits of the repository in `directory`. `named` are the ids to which its refs point.
     pub(super) fn new(directory: PathBuf, named: Vec<ObjectId>) -> Self {
         Self { directory, named, judged: Mutex::default() }
     }
@@ -57,8 +59,8 @@ impl PersonsCommits {
         &self.directory
     }
 
-    /// Returns those changed paths, relative to the directory, whose new state is in a commit. For a removed file, a
-    /// commit must also have its old state, since nearly every path is absent from some commit.
+    /// Returns the changed paths, relative to the directory, whose new state is in a commit. For a removed file, some
+    /// commit must also contain its old state, since nearly every path is absent from some commit.
     pub(super) fn hold<'a>(&self, git: &Arc<dyn ConfinedGit>, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         let Some(format) = self.named.first() else { return Vec::new() };
         let claimed: Vec<_> =
@@ -88,8 +90,8 @@ impl PersonsCommits {
     }
 }
 
-/// Returns the states of a changed file that commits must contain, so that the change counts as the person's. `None` if
-/// no commit can contain its state.
+/// Returns the states of a changed file that commits must contain so that the change counts as the person's. `None` if
+/// its state cannot be in a commit.
 fn claims(change: &PlaceChanged<'_>, format: &ObjectId) -> Option<Vec<Claim>> {
     let now = held_state(change.now, format)?;
     let before = if now == HeldState::Absent { Some(held_state(change.before, format)?) } else { None };

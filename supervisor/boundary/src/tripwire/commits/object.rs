@@ -1,4 +1,4 @@
-//! Git's objects. The id of an object is its digest. Fields of commits, tags and trees name other objects by their ids.
+//! Git's objects. The id of an object is its digest. Commits, tags and trees refer to other objects by their ids.
 
 use ipc::text::hexadecimal;
 use sha1::Sha1;
@@ -58,7 +58,7 @@ impl GitObject {
         if self.kind == "commit" { self.named(b"tree ").pop() } else { None }
     }
 
-    /// Returns the ids of a commit's parents, or of the object that a tag names.
+    /// Returns the ids of a commit's parents; for a tag, the id of the tagged object.
     pub(super) fn leads_to(&self) -> Vec<ObjectId> {
         match self.kind.as_str() {
             "commit" => self.named(b"parent "),

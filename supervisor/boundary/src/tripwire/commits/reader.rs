@@ -5,7 +5,8 @@ use std::io;
 use super::object::{GitObject, ObjectId};
 use crate::tripwire::git::GitQuestion;
 
-/// Maximum number of ids in one request. The request fits into a pipe of one page, so neither side blocks the other.
+/// Maximum number of ids in one request, which then fits into a pipe of one page, so that neither side waits for the
+/// other.
 const MOST_NAMES: usize = 60;
 
 /// Maximum number of objects that one reader accepts.

@@ -15,7 +15,7 @@ const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 
-/// Result of looking a name up in a tree. An unreadable tree shows nothing, not even that a file is absent.
+/// Result of looking a name up in a tree. From an unreadable tree, nothing follows, not even that a file is absent.
 #[derive(Clone, Debug)]
 enum Looked {
     Entry(TreeEntry),
@@ -27,7 +27,7 @@ enum Looked {
 pub(super) struct CommitSearch {
     wanted: Vec<Claim>,
     found: Vec<Claim>,
-    /// Results of lookups by subtree and name. Most commits of a project share the subtrees with settings.
+    /// Results of look-ups by subtree and name. In most commits of a project, the subtrees with settings are the same.
     known: BTreeMap<(ObjectId, Vec<u8>), Looked>,
 }
 
@@ -41,7 +41,7 @@ impl CommitSearch {
         found.chain(self.wanted.into_iter().map(|claim| (claim, false)))
     }
 
-    /// Searches the commits that the objects `names` lead to, until a commit for every claim is found.
+    /// Searches the commits that can be reached from the objects `names`, until a commit for every claim is found.
     pub(super) fn go(&mut self, objects: &mut ObjectReader, names: &[ObjectId]) -> io::Result<()> {
         if !self.may_be_there(objects)? {
             return Ok(());
@@ -66,7 +66,8 @@ impl CommitSearch {
         Ok(())
     }
 
-    /// False if the repository certainly has none of the wanted contents. Then a search of all commits is unnecessary.
+    /// False if the repository certainly has none of the wanted contents, so that a search of all commits is
+    /// unnecessary.
     fn may_be_there(&mut self, objects: &mut ObjectReader) -> io::Result<bool> {
         let mut may = false;
         for (_, held) in &self.wanted {
@@ -120,7 +121,7 @@ impl From<Option<TreeEntry>> for Looked {
     }
 }
 
-/// True if an entry of a commit's tree has the state `held`. A file may be executable only if the entry is.
+/// True if the result of a look-up agrees with the state `held`. The file may be executable only if the entry is.
 fn bears_out(looked: &Looked, held: &HeldState) -> bool {
     let entry = match looked {
         Looked::Unreadable => return false,

@@ -39,7 +39,7 @@ impl ConfinedGit for PlainGit {
 struct Repository(TempDir);
 
 impl Repository {
-    /// Creates a repository, and runs shell commands in it that make commits.
+    /// Creates a repository, and runs shell commands that make commits in it.
     fn new(format: &str, commands: &str) -> Self {
         let repository = Self(tempfile::tempdir().unwrap());
         repository.sh(&format!("git init -q -b main --object-format={format} . && {commands}"));
@@ -124,7 +124,7 @@ fn what_a_commit_of_the_persons_has_is_held_and_nothing_else() {
             (".envrc/x", &None, hook.clone(), false),
             (".pryrc", &None, link(".envrc"), true),
             (".pryrc", &None, link("evil"), false),
-            // Every commit has it.
+            // Every commit contains the file.
             (".envrc", &one, None, false),
         ] {
             let found = is_held(&repository, &git, path, (before, &now));

@@ -1,4 +1,4 @@
-//! Joins a session to the journal of a watched directory, as the first session there or in addition to others.
+//! Joins a session to the journal of a watched directory, either as the first session there or as a further one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,8 @@ use crate::tripwire::WatchedRoots;
 use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 
-/// Maximum wait for another session that settles the changes of a killed session. It may ask a person meanwhile.
+/// Maximum wait for another session that settles the changes of a killed session, for which it may have to ask a
+/// person.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const POLL: Duration = Duration::from_millis(20);
@@ -33,7 +34,8 @@ pub(super) struct Doorway(File);
 
 impl Drop for Doorway {
     fn drop(&mut self) {
-        // A process that was forked meanwhile has the file until it executes a program, so closing it would not unlock it.
+        // A process that was forked meanwhile has the file until it executes a program, so closing it would not unlock
+        // it.
         if let Err(error) = self.0.unlock() {
             tracing::warn!(%error, "the way into a journal stays closed");
         }
@@ -41,8 +43,8 @@ impl Drop for Doorway {
 }
 
 impl BaselineJournal {
-    /// Joins the journal of the watched directory and reads its lines. The first session fails if a killed session left
-    /// changed files, since only a person can decide about them.
+    /// Joins the journal of the watched directory and reads its lines. Fails for the first session if a killed session
+    /// left changed files, since only a person can decide about these.
     pub(in crate::tripwire) fn join(
         options: &JournalOptions,
         watched: &mut WatchedRoots,
@@ -59,8 +61,8 @@ impl BaselineJournal {
         }
     }
 
-    /// Joins the journal, and takes a shared lock on the watched directory. As the first session, keeps others out
-    /// until the result is dropped.
+    /// Joins the journal, and takes a shared lock on the watched directory. If this session is the first, others cannot
+    /// join until the result is dropped.
     pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Joining> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());
@@ -140,8 +142,8 @@ fn is_in_place(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
 }
 
-/// Takes a shared lock on the watched directory, so that other users' sessions notice this one. Returns a warning for
-/// the user if there is such a session, or if the file system has no locks on directories.
+/// Takes a shared lock on the watched directory, by which other users' sessions notice this one. Returns a warning for
+/// the user if such a session runs, or if directories cannot be locked on this file system.
 fn lock_directory(
     directory: &File,
     path: &Path,

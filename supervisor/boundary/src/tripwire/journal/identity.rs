@@ -12,11 +12,10 @@ use sha2::{Digest as _, Sha256};
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Identity of a directory: its canonical path, and its file handle. No other directory at that path gets the same
-/// handle.
+/// Identity of a directory: its canonical path and its file handle. A later directory at that path gets another handle.
 ///
-/// On a file system without handles (`name_to_handle_at(2)`) it has the inode instead. A later directory may get the
-/// same inode. Device numbers change with each mount, and some file systems have no birth times.
+/// On a file system without handles (`name_to_handle_at(2)`), the inode is used instead, although a later directory may
+/// get the same one. Device numbers change with each mount, and some file systems have no birth times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RootIdentity {
     pub(super) path: WirePath,
@@ -37,12 +36,12 @@ impl RootIdentity {
         hexadecimal(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
     }
 
-    /// True if both identities have the same path but are those of different directories.
+    /// True if `self` and `other` are different directories at the same path.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.path == other.path && self.handle != other.handle
     }
 
-    /// True if both are the same directory, and the directory has been moved away from the path of `other`.
+    /// True if `self` and `other` are the same directory, which was moved away from the path of `other`.
     pub(super) fn was_at(&self, other: &Self) -> bool {
         let is_there = || {
             let path = other.path.as_path();

@@ -11,14 +11,14 @@ use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 use crate::tripwire::{Approved, Report, Tripwire, Watch, WatchedRoots};
 
-/// A watched file that differs from its state before an interrupted tool call.
+/// Watched file that differs from its recorded state because a tool call was interrupted.
 #[derive(Clone, Debug)]
 pub struct CutOffChange {
     pub path: PathBuf,
     pub what: PlaceChange,
     pub before: Option<Vec<u8>>,
     pub now: Option<Vec<u8>>,
-    /// Changed paths below this path, if it is a directory. A person's choice for the directory applies to them.
+    /// Changed paths below this one, if it is a directory. A person's choice for the directory applies to all of them.
     pub inside: Vec<PathBuf>,
 }
 
@@ -37,9 +37,9 @@ impl From<BaselineWord> for BaselineChoice {
     }
 }
 
-/// Compares watched files with their recorded state, in directories where killed sessions left tool calls unfinished
-/// and no session runs. Calls `decide` with the differences in each directory, and applies the choices that it returns.
-/// Fails if `decide` fails.
+/// Settles the changes of killed sessions: in each directory where such a session left a tool call unfinished and no
+/// session runs, compares watched files with their recorded state, calls `decide` with the differences, and applies the
+/// choices that it returns. Fails if `decide` fails.
 pub fn settle_leftovers(
     watch: &Watch,
     mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
@@ -59,7 +59,7 @@ pub fn settle_leftovers(
     Ok(report)
 }
 
-/// Reports approved changes in these directories to other sessions. For a session that watches none of the directories.
+/// Reports approved changes in these directories to other sessions. Used by sessions that do not watch the directories.
 pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     let Some(options) = &watch.journals else { return Ok(()) };
     let has_others = |path: &Path| has_journal(options, path).unwrap_or(false);
@@ -72,7 +72,7 @@ pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     Tripwire::set(watch).map(|mut tripwire| tripwire.accept(approved))
 }
 
-/// True if the directory has a journal with lines, even if the directory was moved since.
+/// True if the directory has a journal with lines, even if the directory was moved after they were written.
 fn has_journal(options: &JournalOptions, path: &Path) -> io::Result<bool> {
     if !options.directory.exists() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Lines of a journal. All sessions in a watched directory write and read them.
+//! Lines of a journal, which all sessions in a watched directory write and read.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ pub(super) enum JournalLine {
     Working {
         session: String,
     },
-    /// No tool call of the session may write any more. `everything` is true if the whole directory was searched since.
+    /// No tool call of the session may write any more. `everything` is true if the whole directory was then searched.
     Resting {
         session: String,
         everything: bool,
@@ -54,7 +54,7 @@ pub(in super::super) enum BaselinePart {
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Author {
     Person,
-    /// An agent that made a permitted change.
+    /// Agent that made a change which may stay.
     Agent,
 }
 
@@ -108,7 +108,7 @@ enum BodyLine {
 }
 
 impl StateDelta {
-    /// Returns the differences of two states. `None` if they are equal.
+    /// Returns the differences between two states; `None` if they are equal.
     pub(in super::super) fn between(before: &WatchState, now: &WatchState) -> Option<Self> {
         let places = now.places.iter().filter(|(path, place)| before.places.get(*path) != Some(*place));
         let gone = before.places.keys().filter(|path| !now.places.contains_key(*path));

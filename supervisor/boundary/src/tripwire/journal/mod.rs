@@ -1,19 +1,17 @@
-//! The journal of a watched directory: files with the recorded state of the watched files. All sessions that may write
-//! there share it.
+//! Journal of a watched directory: the recorded state of its files, shared by all sessions that may write to it.
 //!
 //! If each session recorded the state by itself, it could take a file for the person's own that a command of another
-//! session has just planted. So the first session writes a journal in the state directory, and others join it. Locks
-//! (`flock(2)`) show which sessions run:
+//! session has just created. So the first session writes a journal in the state directory, and later sessions join it.
+//! Locks (`flock(2)`) show which sessions run:
 //!
 //! | file | shared | exclusive |
 //! | --- | --- | --- |
 //! | `door` | – | by a session that enters or leaves; by the first, until the changes of a killed one are settled |
 //! | `alive` | by each session, for its life | by none: a session that gets it is the only one |
-//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs
-//! anywhere |
+//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, when no call runs |
 //! | `lines` | – | while a session reads, compares and appends |
 //!
-//! Sessions of other users, containers and state directories see a shared lock on the watched directory.
+//! Sessions of other users, containers and state directories notice a shared lock on the watched directory.
 
 mod enter;
 mod identity;
@@ -38,7 +36,7 @@ pub(super) use lines::{Author, BaselinePart, StateDelta};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
     pub directory: PathBuf,
-    /// True if a session may start in a directory in which another user's session can write.
+    /// True if a session may start in a directory to which a session of another user can write.
     pub allow_shared: bool,
 }
 
@@ -53,7 +51,7 @@ pub(super) struct BaselineJournal {
     in_call: bool,
     read: u64,
     boot: String,
-    /// Sessions that began a tool call whose changes have not been compared yet.
+    /// Sessions that have begun a tool call after which the files have not been compared yet.
     working: BTreeSet<String>,
     /// Sessions after whose tool calls the whole directory has not been searched yet.
     unsearched: BTreeSet<String>,
@@ -74,8 +72,7 @@ impl BaselineJournal {
         std::mem::take(&mut self.notes)
     }
 
-    /// Keeps sessions from running tool calls that may write in this directory, or in those above and below. `None`
-    /// while such a call runs.
+    /// Prevents tool calls that may write to this directory, or to one above or below. `None` while such a call runs.
     pub(super) fn at_rest(&self) -> io::Result<Option<AtRest>> {
         // A lock that cannot be converted is lost (flock(2)).
         if self.in_call || !lock_now(&self.calls, File::try_lock)? {
@@ -91,12 +88,12 @@ impl BaselineJournal {
         self.calls.unlock()
     }
 
-    /// True if another session ended during a tool call. The result is valid only while no tool call runs.
+    /// True if another session ended during a tool call. Must only be called while no tool call runs.
     pub(super) fn was_cut_off(&self) -> bool {
         self.working.iter().any(|session| *session != self.session)
     }
 
-    /// Marks a tool call of this session as running. Waits while another session renews the recorded state.
+    /// Records that a tool call of this session runs. Waits while another session renews the recorded state.
     pub(super) fn lock_calls(&mut self) -> io::Result<()> {
         // From exclusive to shared there is a moment without a lock (flock(2)). No call of this session runs yet.
         self.calls.lock_shared()?;
@@ -134,7 +131,7 @@ impl BaselineJournal {
         self.append(&lines)
     }
 
-    /// Runs `work` while the lines are locked, after applying the lines that other sessions wrote.
+    /// Runs `work` while the lines are locked, after the lines of other sessions have been applied.
     pub(super) fn exclusively<T>(
         &mut self,
         watched: &mut WatchedRoots,
@@ -213,7 +210,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Reads the lines that other sessions appended since the last time. Removes an incomplete line at the end.
+    /// Returns the lines that other sessions have appended since the last call. Removes an incomplete line at the end.
     fn unread(&mut self) -> io::Result<Vec<JournalLine>> {
         let length = self.lines.metadata()?.len();
         let mut found = Vec::new();
@@ -280,7 +277,8 @@ impl Drop for BaselineJournal {
     fn drop(&mut self) {
         let left = open_file(&self.place, "door").and_then(|door| {
             let left = self.leave(&door);
-            // A process that was forked meanwhile has these files until it executes a program, so that closing them would not unlock them.
+            // A process that was forked meanwhile has these files until it executes a program, so that closing them
+            // would not unlock them.
             for lock in [&self.calls, &self.lines, &self.alive, &self.directory, &door] {
                 drop(lock.unlock());
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::identity::RootIdentity;
 use super::{lock_now, open_file};
 
-/// Suffix of the names of journals that are kept but no longer used.
+/// Suffix of the names of journals that are kept but not used any more.
 const ASIDE: &str = ".aside";
 
 /// Locks that prevent tool calls in all watched directories above or below a directory.
@@ -14,7 +14,8 @@ pub(super) struct Neighbours(Vec<File>);
 
 impl Drop for Neighbours {
     fn drop(&mut self) {
-        // A process that was forked meanwhile has these files until it executes a program, so closing them would not unlock them.
+        // A process that was forked meanwhile has these files until it executes a program, so closing them would not
+        // unlock them.
         self.0.iter().for_each(|lock| drop(lock.unlock()));
     }
 }
@@ -45,7 +46,7 @@ pub(super) fn write_about(place: &Path, identity: &RootIdentity) -> io::Result<(
     fs::rename(new, place.join("about"))
 }
 
-/// Renames unused journals of other directories that were at this path before. Returns messages for the user.
+/// Renames unused journals of earlier directories at this path. Returns messages for the user.
 pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     for (place, its) in all(directory)? {
@@ -68,7 +69,7 @@ pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> i
     Ok(notes)
 }
 
-/// Renames the journal of a directory that was moved, so that it is found by the new path.
+/// Renames the journal of a directory that was moved, so that a search for the new path finds the journal.
 pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentity) -> io::Result<()> {
     if place.join("lines").exists() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Tests with two sessions and a killed one, each a [`Tripwire`] in this process. Locks of different open files exclude
-//! each other even within one process.
+//! Tests with two sessions and a killed one, each a [`Tripwire`] in this process. Even within one process, the locks of
+//! different open files exclude each other.
 
 use std::fs;
 use std::io;
@@ -156,7 +156,7 @@ fn what_a_killed_session_left_is_asked_about() {
         let refused = Tripwire::set(&place.watch()).unwrap_err().to_string();
         assert!(refused.contains(".envrc") && refused.contains("hint:"), "{refused}");
         let asked = place.next_start(word);
-        // A directory is one question.
+        // All changes in a directory are one question.
         assert_eq!(asked, [".envrc", ".git/hooks/pre-push", ".vscode", "vendored/.git/hooks/post-checkout"]);
         let stays = word == BaselineChoice::Mine;
         assert_eq!(place.read(".envrc").is_some(), stays);

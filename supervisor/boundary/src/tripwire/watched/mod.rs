@@ -1,4 +1,4 @@
-//! A watched directory: the recorded state of its files, and the parts of it that are the person's.
+//! A watched directory: the recorded state of its files, and what in it is the person's own.
 
 mod cut_off;
 
@@ -26,7 +26,7 @@ use super::{Approved, Report, beneath, digest, walk};
 /// Time between two attempts to record the state while a tool call of another session runs.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Maximum number of files that a message about a person's changes names.
+/// Maximum number of files that a message about changes of the person names.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug)]
@@ -41,13 +41,14 @@ pub(super) struct WatchedRoots {
     persons: BTreeMap<PathBuf, WatchedPlace>,
     own: Own,
     anchor: Anchor,
-    /// True if another session has recorded a person's change since `own` was computed.
+    /// True if another session has recorded a change of the person after `own` was computed.
     own_is_old: bool,
-    /// True if a turn has ended since the state of other repositories was recorded.
+    /// True if a turn has ended after the state of other repositories was recorded.
     nested_is_old: bool,
-    /// Replaced states, of listed files and of other repositories; `None` when the new states are in the journal.
+    /// States before the recorded ones, of listed files and of other repositories; `None` once the journal is up to
+    /// date.
     unwritten: Option<[WatchState; 2]>,
-    /// Journal that sessions share. `None` if the recorded state belongs to this process alone.
+    /// Journal that several sessions share. `None` if only this process uses the recorded state.
     journal: Option<BaselineJournal>,
 }
 
@@ -97,7 +98,7 @@ impl WatchedRoots {
         }
     }
 
-    /// True if this process has recorded the state, and not read it from a journal.
+    /// True if this process has recorded the state itself, not read it from a journal.
     pub(super) const fn is_taken_anew(&self) -> bool {
         self.unwritten.is_some()
     }
@@ -113,8 +114,8 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Joins the directory's journal. Returns the exclusive permission to record the state, or `None` if the journal
-    /// has the state. While the permission is held, no tool call may write.
+    /// Joins the directory's journal. Returns the exclusive permission to record the state, during which no tool call
+    /// may write; `None` if the journal contains the state.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,
@@ -139,7 +140,7 @@ impl WatchedRoots {
         Ok(right)
     }
 
-    /// Writes the recorded state to the journal, and gives up the permission `right`.
+    /// Writes the recorded state to the journal, then drops `right`, the exclusive permission to record it.
     pub(super) fn write_baseline(&mut self, right: Option<AtRest>, around: &Around) -> io::Result<()> {
         if let Some([state, nested]) = self.unwritten.take() {
             self.exclusively(|watched, journal| {
@@ -168,7 +169,7 @@ impl WatchedRoots {
         journal.write(BaselinePart::Nested, Author::Person, StateDelta::between(nested, &self.nested))
     }
 
-    /// Runs `work` after reading the journal, while no other session compares or records files.
+    /// Runs `work` after the journal has been read, while no other session compares or records files.
     pub(super) fn exclusively<T>(
         &mut self,
         work: impl FnOnce(&mut Self, Option<&mut BaselineJournal>) -> io::Result<T>,
@@ -221,7 +222,7 @@ impl WatchedRoots {
         journal.write_settled()
     }
 
-    /// Accepts changes between tool calls as the person's own.
+    /// Accepts changes that were made while no tool call ran as the person's own.
     fn renew(
         &mut self,
         part: BaselinePart,
@@ -296,7 +297,7 @@ impl WatchedRoots {
         self.write_passed(BaselinePart::Nested, before, journal)
     }
 
-    /// Writes an agent's changes that may stay to the journal.
+    /// Writes an agent's changes that may stay to the journal, as the difference from the state `before`.
     fn write_passed(
         &self,
         part: BaselinePart,
@@ -336,7 +337,7 @@ impl WatchedRoots {
         }
     }
 
-    /// Applies a change that another session recorded. `None` if the change is invalid.
+    /// Applies a change that another session recorded, made by `by`. `None` if the change is invalid.
     pub(super) fn take_in(&mut self, part: BaselinePart, by: Author, delta: StateDelta) -> Option<()> {
         self.own_is_old |= by == Author::Person;
         let persons = &mut self.persons;
