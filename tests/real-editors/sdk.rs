@@ -44,7 +44,7 @@ fn place() -> Result<PathBuf, Box<dyn Error>> {
     Ok(tempfile::Builder::new().prefix("editor-").tempdir_in("/var/tmp")?.keep())
 }
 
-/// Runs a flow with an editor that answers permission requests with the option of kind `choose`.
+/// Runs `flow` with an editor that answers each permission request with the option of the kind `choose`.
 async fn editor(home: &Path, choose: PermissionOptionKind, flow: impl AsyncFnOnce(Editor) -> Said) -> Said {
     let url = env::args().nth(1).ok_or("no address of a model")?;
     let config = AcpAgentConfig::new(env::var("BAILIWICK")?)
@@ -208,7 +208,7 @@ async fn loaded() -> Said {
         editor.seen.updates.lock().expect("no thread panicked").clear();
         let load = LoadSessionRequest::new(session.clone(), &project);
         editor.connection.send_request(load).block_task().await?;
-        // A remark that the session goes on may follow.
+        // After the conversation, a remark may follow that the session continues.
         same(editor.history().starts_with("user #edit, call, agent Written."), true)?;
         same(editor.turn(&session, "#hello").await?, StopReason::EndTurn)?;
         Ok("the history came before the answer".to_owned())

@@ -49,7 +49,7 @@ pub(super) fn many(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(BenchReport { rows, ..BenchReport::default() })
 }
 
-/// Measures the time from an answer to the next request of a sub-agent, alone and beside seven others.
+/// Measures the time from a reply to the sub-agent's next request: of a single sub-agent, and of one of eight at once.
 pub(super) fn steps(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let rows = vec![
         Measurement::of_times("answer → next request, one sub-agent", &gaps(setup, 1)?),
@@ -127,7 +127,7 @@ fn workers_below(supervisor: u32) -> Result<Vec<u32>, BenchError> {
     Ok(all.filter(|pid| is_worker(*pid) && is_below(*pid)).collect())
 }
 
-/// Starts a model server whose first agent starts `agents` sub-agents at once. Each of these makes `steps` steps.
+/// Starts a model server for a first agent that starts `agents` sub-agents at once, each of which makes `steps` steps.
 fn model(
     agents: usize,
     steps: usize,
@@ -147,7 +147,7 @@ fn model(
     ReplayServer::start_checked(Script::new(), Box::new(answer))
 }
 
-/// Returns the number of the sub-agent that sends the request. `None` for the first agent, which starts the others.
+/// Returns the number of the sub-agent that sends the request; `None` if the first agent sends it.
 fn number(request: &str) -> Option<usize> {
     if request.contains("\"spawn_agent\"") {
         return None;
@@ -177,7 +177,7 @@ fn command_line(setup: &BenchSetup, server: &ReplayServer, agents: usize) -> Res
     Ok(command)
 }
 
-/// Writes the settings into a separate home, and returns the home.
+/// Writes the settings of the run into a new home directory. Returns the directory's path.
 fn settings(setup: &BenchSetup, agents: usize) -> Result<PathBuf, BenchError> {
     let home = setup.sandbox().temp.path().join(format!("home-of-{agents}"));
     let directory = home.join("config");

@@ -26,8 +26,8 @@ const ROUNDS: usize = 100;
 /// Command that prints the time of its start. Its output arrives later and in pieces, so the arrival is not measured.
 const CLOCK: &str = "echo $EPOCHREALTIME";
 
-/// Measures the time from an answer until the command's shell runs, in both tiers. It includes the start and
-/// verification of a worker, and fsync of the log.
+/// Measures the time from the approval of a command until the command's shell runs, in both tiers. It includes the
+/// start and verification of a worker, and fsync of the log.
 pub(super) fn approved_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let state = tempfile::tempdir()?;

@@ -88,7 +88,7 @@ fn bare() -> std::io::Result<()> {
 
 /// Confined worker that is ready, with the runtime to call it.
 pub(super) struct Warm<'a> {
-    /// Session of the worker. It is kept because the worker's broker ends with it.
+    /// Session of the worker. Dropping the session would end the worker's broker.
     _site: Site<'a>,
     runtime: Runtime,
     worker: Worker,
@@ -107,7 +107,8 @@ impl<'a> Warm<'a> {
     pub(super) fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
         self.last = self.last.next();
         let work = Work::Run(call.clone());
-        // Within the runtime, as the core's: from outside, waking it would be a call of its own.
+        // The whole call runs in the runtime, as in the agent core. Outside of it, waking the runtime takes a system
+        // call more.
         timed(|| {
             self.runtime.block_on(async {
                 self.worker.calls().call(self.last, work);

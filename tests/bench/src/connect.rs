@@ -1,6 +1,6 @@
-//! Benchmark of connections: to a server in the same sandbox, next to unconfined ones.
+//! Benchmark of connections to a server in the same sandbox, next to connections without a sandbox.
 //!
-//! The program runs itself in each place: `bailiwick-bench connect --inside` prints the times that it measures.
+//! The program runs itself in each sandbox and without one: `bailiwick-bench connect --inside` prints its own times.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use super::{BenchError, BenchSetup};
 /// Number of connections of each kind that a process makes.
 const ROUNDS: usize = 2000;
 
-/// Number of times that the measurements run in each place.
+/// Number of times that the measurements run in each of the [`PLACES`].
 const TURNS: usize = 5;
 
 // Number of bytes over one connection, number of bytes of one write, and number of streams that a process measures.
@@ -24,7 +24,7 @@ const STREAM: usize = 256 << 20;
 const PIECE: usize = 64 << 10;
 const STREAMS: usize = 6;
 
-/// Names of the measurements, each in all [`PLACES`].
+/// Names of the measurements. For each kind of measurement there is one name per place, in the order of [`PLACES`].
 const MEASURED: [[&str; 3]; 6] = [
     [
         "connect to a unix socket, unconfined",
@@ -46,11 +46,11 @@ const MEASURED: [[&str; 3]; 6] = [
     ],
 ];
 
-/// Places in which a process measures itself.
+/// Places in which a process measures its connections: without a sandbox, and in each tier.
 const PLACES: [&str; 3] = ["unconfined", "full", "floor"];
 
-/// Targets of the measurements: microseconds in addition to the unconfined time, or a factor. The time of a stream
-/// depends on the cores of its two threads, so only medians are compared.
+/// Targets of the measurements: the maximum difference to the unconfined time in microseconds, or a maximum factor. The
+/// time of a stream depends on the cores that run its two threads, so only medians of it are compared.
 const TARGETS: [Target; 6] = [
     Target::Beyond(40.0),
     Target::None,
@@ -70,7 +70,7 @@ enum Target {
 type Samples = [Vec<f64>; 6];
 
 /// Measures connect(2) to a unix socket and to loopback, accept(2) of waiting connections, and streams over an
-/// established connection, in each place.
+/// established connection, in each of the [`PLACES`].
 pub(super) fn connect(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples: [Samples; 3] = Default::default();
     for _ in 0..TURNS {
@@ -103,7 +103,7 @@ pub(super) fn connect(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
 
 const INSIDE: [&str; 2] = ["connect", "--inside"];
 
-/// Returns the command that runs this program in a place.
+/// Returns the command that runs this program in one of the [`PLACES`].
 fn process(setup: &BenchSetup, place: &str) -> Result<Command, BenchError> {
     let me = std::env::current_exe()?;
     let project = setup.sandbox().policy.project.as_path();

@@ -38,7 +38,7 @@ const ANSWER: u8 = b'a';
 const DOWN: u8 = b'd';
 const UP: u8 = b'u';
 
-/// Names of the measurements, each directly and through the gateway.
+/// Names of the measurements: for each kind, the one without the gateway, then the one through the gateway.
 const MEASURED: [[&str; 2]; 3] = [
     ["connection and an answer, direct", "connection and an answer, hosts"],
     ["256 MiB from a host, direct", "256 MiB from a host, hosts"],
@@ -51,7 +51,7 @@ type Samples = [Vec<f64>; 3];
 /// Shell line that runs a command with the hosts file that its first argument names.
 const WITH_HOSTS: &str = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
 
-/// Measures connections to a host by name, and 256 MiB from it and to it, next to direct ones.
+/// Measures connections to a host by name, and 256 MiB from the host and to it: directly, and through the gateway.
 pub(super) fn hosts(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let directory = tempfile::tempdir()?;
     let names = directory.path().join("hosts");
@@ -136,7 +136,7 @@ fn measured(command: &mut Command) -> Result<Samples, BenchError> {
     })
 }
 
-/// Serves one connection, as its first byte says.
+/// Serves one connection. The client's first byte chooses an answer of one byte, or a stream and its direction.
 fn serve(mut connection: TcpStream) -> std::io::Result<()> {
     let mut wanted = [0];
     connection.read_exact(&mut wanted)?;

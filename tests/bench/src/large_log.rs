@@ -51,14 +51,14 @@ pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// Returns the maximum resident set since the last reset, in MiB.
+/// Returns the maximum resident memory of this process since the last reset of the maximum, in MiB.
 fn peak() -> Result<f64, BenchError> {
     let text = fs::read_to_string("/proc/self/status")?;
     let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     Ok(value.ok_or("no VmHWM in status")?.parse::<f64>()? / 1024.0)
 }
 
-/// Writes the log of a long session with at least `size` bytes.
+/// Writes the log of a long session with at least `size` bytes below `state`, and returns the log's path.
 fn written(state: &Path, size: u64) -> Result<PathBuf, BenchError> {
     let mut writer =
         LogWriter { log: SessionLog::create(state, &ConversationId::from("bench"))?, call: 0, written: 0 };
@@ -120,7 +120,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Writes a reply with a tool call, and the call's result.
+    /// Appends a reply with a tool call, and the call's result.
     fn step(&mut self, agent: &str) -> Result<(), BenchError> {
         self.call += 1;
         let (call, id) = (self.call, format!("toolu_{}", self.call));
@@ -151,7 +151,7 @@ impl LogWriter {
         )
     }
 
-    /// Writes all events of a sub-agent.
+    /// Appends all events of a sub-agent.
     fn sub_agent(&mut self, agent: &str) -> Result<(), BenchError> {
         let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
         self.add(

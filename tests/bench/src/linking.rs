@@ -8,7 +8,7 @@ use super::{BenchError, BenchSetup};
 /// Type of the program header that names the loader (`PT_INTERP`, elf(5)).
 const INTERPRETER: u32 = 3;
 
-/// Returns a sentence about the linkage of the two programs that a start executes.
+/// Returns a sentence about the linkage of sandbox-exec and the worker, the two programs that each start executes.
 pub(super) fn note(setup: &BenchSetup) -> Result<String, BenchError> {
     let linked = |program: &Path| {
         let loaded = has_interpreter(&fs::read(program)?).ok_or("no ELF file of 64 bits")?;
@@ -22,7 +22,7 @@ pub(super) fn note(setup: &BenchSetup) -> Result<String, BenchError> {
     ))
 }
 
-/// True if an ELF file of this machine's byte order names a loader. `None` for other files.
+/// True if an ELF file names a loader. `None` if the file is no ELF file of 64 bits.
 fn has_interpreter(file: &[u8]) -> Option<bool> {
     if !file.starts_with(b"\x7fELF\x02") {
         return None;

@@ -46,8 +46,8 @@ pub(super) fn parent(pid: u32) -> Result<u32, BenchError> {
     Ok(value.ok_or("no PPid in status")?.trim().parse()?)
 }
 
-/// Returns the `Pss` of a worker and of the sandbox-exec processes between it and the supervisor: one, or two in the
-/// full tier.
+/// Returns the `Pss` in KiB of a worker and of the sandbox-exec processes between the worker and the supervisor: one
+/// such process, or two in the full tier.
 pub(super) fn family(worker: u32, supervisor: u32) -> Result<f64, BenchError> {
     let mut pid = worker;
     let mut sum = 0.0;

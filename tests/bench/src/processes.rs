@@ -18,7 +18,7 @@ use super::{BenchError, BenchSetup, linking};
 
 const ROUNDS: usize = 200;
 
-/// Pause before each start, like that between two steps of a session: then the previous worker is gone, and a
+/// Pause before each start, as between two steps of a session. After the pause, the previous worker is gone, and a
 /// sandbox-exec is prestarted. The kernel removes network namespaces long after their last process.
 pub(super) const REST: Duration = Duration::from_millis(20);
 
@@ -48,7 +48,7 @@ pub(super) fn sandbox_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError
 }
 
 /// Measures `bailiwick sandbox -- true` in both tiers next to `bwrap --unshare-all true`. The project is empty, because
-/// the start reads the project's directories.
+/// a start of the sandbox reads the project's directories.
 pub(super) fn sandbox_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let ours = setup.program().as_os_str();
     let bwrap = bubblewrap();
@@ -76,8 +76,8 @@ pub(super) fn sandbox_command(setup: &BenchSetup) -> Result<BenchReport, BenchEr
     Ok(report)
 }
 
-/// Measures the time from a worker's spawn to its `Ready`: unconfined, confined as the first of a session and as a
-/// later one, and in bubblewrap.
+/// Measures the time from a worker's spawn to its `Ready` frame: without a sandbox, as a session's first confined
+/// worker, as a later one, and in bubblewrap.
 pub(super) fn worker_ready(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = setup.sandbox().programs.worker.as_os_str();
@@ -195,7 +195,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// A worker without a sandbox, with blocking pipes.
+/// Worker without a sandbox. The benchmark speaks with it through blocking pipes.
 pub(super) struct Bare {
     child: Child,
     startup: Duration,

@@ -138,7 +138,7 @@ fn words(count: usize) -> String {
     sse::message(&[sse::Block::text("word ".repeat(count))], "end_turn", sse::Usage::default())
 }
 
-/// Returns a request as long as a session's first one. It asks the server to close the connection afterwards.
+/// Returns a request as long as the first one of a session. Its header asks the server to close the connection.
 fn request() -> Vec<u8> {
     let body = json!({
         "model": "claude-opus-5-5",
@@ -165,7 +165,7 @@ fn first(mut stream: impl Read + Write, request: &[u8]) -> Result<Duration, Benc
     if !start.ends_with(b" 200") {
         return Err(format!("it answered {:?}", String::from_utf8_lossy(&start)).into());
     }
-    // The whole reply, so that nobody pays for a part of it.
+    // Reads the whole reply, so that the next measurement does not begin while the relay still sends this one.
     stream.read_to_end(&mut Vec::new())?;
     Ok(took)
 }

@@ -34,7 +34,7 @@ pub(super) fn first_request(setup: &BenchSetup) -> Result<BenchReport, BenchErro
     Ok(report)
 }
 
-/// MCP server in sh. It describes itself and one tool.
+/// Script in sh that acts as an MCP server with one tool.
 const SERVER: &str = r#"while read -r line; do
     id=${line##*\"id\":} id=${id%%[,\}]*}
     case $line in
@@ -46,7 +46,7 @@ const SERVER: &str = r#"while read -r line; do
     printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
 done"#;
 
-/// Measures the time to the first model request with three MCP servers, next to none. It waits for no server.
+/// Measures the time to the first model request with three MCP servers, next to none. The request waits for no server.
 pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     const NAMES: [&str; 3] = ["one", "two", "three"];
     for name in NAMES {
@@ -74,8 +74,8 @@ pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError
     Ok(report)
 }
 
-/// Measures the time from the last byte of an answer with the command `true` to the next request. Includes the time of
-/// the model server.
+/// Measures the time from the last byte of a reply, which calls the command `true`, to the next request. Includes the
+/// time of the model server.
 pub(super) fn step_gap(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(
         (0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()),
@@ -154,14 +154,15 @@ pub(super) fn last_words() -> String {
     sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
-/// Returns a call of `true`. Its text differs between steps, because Bailiwick stops an agent that repeats a call.
+/// Returns a reply that calls the command `true`. The command differs from step to step, because Bailiwick stops an
+/// agent that repeats a call.
 pub(super) fn command(step: usize) -> String {
     let input = format!(r#"{{"command":"true {step}"}}"#);
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", input);
     sse::message(&[call], "tool_use", sse::Usage::default())
 }
 
-/// Returns `bailiwick exec` with a model that `server` plays.
+/// Returns the command `bailiwick exec` with `server` as the model server.
 pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command {
     let mut command = of_bailiwick(setup);
     command
@@ -172,7 +173,7 @@ pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command
     command
 }
 
-/// Returns the program with a separate home.
+/// Returns the command `bailiwick` with a home directory of its own.
 fn of_bailiwick(setup: &BenchSetup) -> Command {
     let mut command = Command::new(setup.program());
     command

@@ -48,7 +48,7 @@ impl<'a> BenchAgent<'a> {
         let began = Instant::now();
         self.runtime.block_on(async {
             self.alive.0.kill();
-            // The last event: the broker, and with it everything below, has been reaped.
+            // The channel closes when the broker, and all processes below the broker, have been reaped.
             while self.alive.1.recv().await.is_some() {}
             self.alive = self.site.start().await?;
             Ok(began.elapsed())

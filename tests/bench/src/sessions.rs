@@ -31,7 +31,7 @@ const PER_DIRECTORY: usize = 200;
 
 const ROUNDS: usize = 10;
 
-/// Measures the reading of the log of a continued session: the log is verified, and the conversation put together.
+/// Measures the start of a continued session: the log is read and verified, and the conversation is rebuilt.
 pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let path = long_session(state.path())?;
@@ -75,7 +75,7 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
     Ok(log.path().to_owned())
 }
 
-/// Measures the list of 10,000 sessions, with the index and without it.
+/// Measures the time to list 10,000 sessions, with the index of sessions and without it.
 pub(super) fn listed(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;

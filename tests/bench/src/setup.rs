@@ -14,7 +14,7 @@ pub(crate) struct BenchSetup {
 }
 
 impl BenchSetup {
-    /// Prepares to measure `program`, or if `None` the program next to the running one.
+    /// Prepares a measurement of `program`. If that is `None`, measures the `bailiwick` next to the running program.
     pub(crate) fn new(program: Option<&Path>) -> Result<Self, BenchError> {
         let program = program.map_or_else(beside, |program| Ok(program.to_owned()))?;
         // Measurements start it from other directories.

@@ -29,7 +29,7 @@ pub(crate) struct Measurement {
 pub(crate) struct Ratio {
     pub what: String,
     pub value: f64,
-    /// Maximum value by the target.
+    /// Maximum value that meets the target.
     pub target: f64,
 }
 
@@ -49,7 +49,8 @@ impl Measurement {
 }
 
 impl BenchReport {
-    /// Adds a target that is a factor between the tenth percentiles of two measurements, given by their indices.
+    /// Adds a target for the factor between the tenth percentiles of two measurements, given by their indices in
+    /// `rows`.
     pub(crate) fn factor(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}", ours.subject, floor.subject);
@@ -58,7 +59,7 @@ impl BenchReport {
         }
     }
 
-    /// Adds a target that is a factor between the medians of two measurements, given by their indices.
+    /// Adds a target for the factor between the medians of two measurements, given by their indices in `rows`.
     pub(crate) fn factor_of_medians(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}, medians", ours.subject, floor.subject);
@@ -67,13 +68,13 @@ impl BenchReport {
         }
     }
 
-    /// Adds a target that is an absolute value.
+    /// Adds a target for a single value.
     pub(crate) fn absolute(&mut self, what: &str, value: f64, target: f64) {
         self.ratios.push(Ratio { what: what.to_owned(), value, target });
     }
 }
 
-/// Something that is measured: a name, and a function that returns a duration.
+/// Name of a measurement, and the function that makes the measurement once and returns the measured duration.
 pub(super) type BenchSubject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
 
 /// Runs the subjects in turn, `rounds` times, so that a disturbance affects all of them. Discards a first round.
@@ -114,8 +115,7 @@ pub(super) fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Dura
     Ok(began.elapsed())
 }
 
-/// Returns the CPU time used until now (getrusage(2)): of this thread, this process, or all children that were waited
-/// for.
+/// Returns the CPU time that this thread, this process, or all reaped children have used until now (getrusage(2)).
 pub(super) fn cpu_time(who: UsageWho) -> Result<Duration, BenchError> {
     let usage = getrusage(who)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

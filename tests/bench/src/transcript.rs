@@ -15,15 +15,16 @@ const LONG: usize = 200;
 const SHORT: usize = 20;
 const WINDOW: usize = 20;
 
-/// Number of turns in a transcript of 200,000 tokens of four bytes. Half of them are the model's, half a tool's.
+/// Number of steps in a transcript of 200,000 tokens of four bytes. Half of each step is text of the model, half output
+/// of a tool.
 const TURNS: usize = 100;
 pub(super) const BYTES_SAID: usize = 4000;
 
 /// Maximum wait for the last request.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Measures the time from the last byte of an answer to the next request, after 20 turns and after 200. Each turn has a
-/// kilobyte of output.
+/// Measures the time from the last byte of a reply to the next request, after 20 steps and after 200. Each step has a
+/// kilobyte of tool output.
 pub(super) fn history(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let steps = LONG + WINDOW / 2;
     let script = (0..steps).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
@@ -107,7 +108,7 @@ fn descendants(pid: u32) -> Result<Vec<u32>, BenchError> {
     Ok(found)
 }
 
-/// Returns a reply that says `words` and calls a command that prints `bytes` bytes without executing a program.
+/// Returns a reply that says `words`, if any, and calls a command whose shell prints `bytes` bytes by a builtin.
 pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
     let command = format!(r#"{{"command":"printf '%0{bytes}d' {step}"}}"#);
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", command);
@@ -116,7 +117,7 @@ pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
     sse::message(&blocks, "tool_use", sse::Usage::default())
 }
 
-/// Running `bailiwick exec`. Dropping it ends the process.
+/// Process of `bailiwick exec`. Dropping this value ends the process.
 pub(super) struct BenchProcess(Child);
 
 impl BenchProcess {
@@ -147,7 +148,7 @@ impl BenchProcess {
         Ok(())
     }
 
-    /// Returns a size in the status of the process, in MiB (`proc_pid_status(5)`).
+    /// Returns the size with this name in the status file of the process, in MiB (`proc_pid_status(5)`).
     pub(super) fn resident(&self, name: &str) -> Result<f64, BenchError> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let size = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));

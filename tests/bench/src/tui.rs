@@ -27,8 +27,8 @@ const BATCHES: u32 = 20;
 const FRAMES: u32 = 50;
 const SIZE: Size = Size::new(200, 50);
 
-/// Measures the CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: updating the model, drawing,
-/// and the bytes for the terminal. Some deltas arrive before each frame.
+/// Measures the CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: updating the UI's state,
+/// drawing, and the bytes for the terminal. Some deltas arrive before each frame.
 pub(super) fn streaming_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
     let memory = resident()?;

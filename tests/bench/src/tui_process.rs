@@ -18,7 +18,7 @@ use super::{BenchError, BenchSetup, memory};
 const RUNS: usize = 20;
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// Time in which nothing happens, and time before it in which earlier activity ends.
+/// Duration of the measurement in which nothing happens, and of the pause before it, in which earlier activity ends.
 const REST: Duration = Duration::from_secs(3);
 
 /// Measures the time from the start of the process until the first frame is on the terminal.
@@ -41,7 +41,7 @@ pub(super) fn first_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-/// Measures the UI's wake-ups when nothing happens, and its memory after a reply of 100,000 lines.
+/// Measures the UI's wake-ups while nothing happens, and the UI's memory after a reply of 100,000 lines.
 pub(super) fn idle(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let words = format!("{}\n", LINE.replace(' ', "_")).repeat(LINES) + "the_end";
     let reply = sse::message(&[sse::Block::text(words)], "end_turn", sse::Usage::default());
