@@ -12,10 +12,10 @@ use crate::programs::{NAMES, PLAIN_USER, copy_program};
 use crate::session::FIRST_AGENT;
 use crate::{Finished, Programs};
 
-/// Part of the names of tests that run others again. These tests are not repeated.
+/// Part of the names of the tests that run a module again. Such a test is not itself run again.
 const OF_ALL: &str = "all_of_it_holds";
 
-/// Runs the tests of a module (`module_path!()`) again, in sessions whose first agent is not `1`.
+/// Runs the tests of a module (`module_path!()`) again, in sessions whose first agent has another id than `1`.
 pub fn with_another_first_agent(module: &str) {
     let me = std::env::current_exe().expect("a test has a path");
     run(Command::new(me).env(FIRST_AGENT, "7"), module);

@@ -8,7 +8,7 @@ use crate::process::Finished;
 use crate::served::Served;
 use crate::world::{KEY, World};
 
-/// Editor, with the server process that it has started. Ids of requests count from 1.
+/// Editor, with the server process that it has started. The ids of the editor's requests count from 1.
 pub struct Editor {
     pub served: Served,
     last: u64,
@@ -58,7 +58,7 @@ impl Editor {
         }
     }
 
-    /// Waits for the next update of this kind.
+    /// Waits for the next update of this kind, and returns it.
     pub fn update(&mut self, kind: &str) -> Value {
         loop {
             let line = self.served.read().expect("it is not over");
@@ -85,7 +85,7 @@ impl Editor {
         response["result"].clone()
     }
 
-    /// Sends a request, and returns the code and the word of the error.
+    /// Sends a request that must fail, and returns the error's numeric code and its code word.
     pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let id = self.send(method, params);
         let error = self.response(id)["error"].clone();
@@ -112,12 +112,12 @@ impl Editor {
         line
     }
 
-    /// Answers a permission request with this result.
+    /// Answers the permission request `asked` with this result.
     pub fn answer(&mut self, asked: &Value, result: Value) {
         self.served.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string());
     }
 
-    /// Answers a permission request with the first option of this kind.
+    /// Answers the permission request `asked` with the first option of this kind.
     pub fn choose(&mut self, asked: &Value, kind: &str) {
         let option = option(asked, kind);
         self.answer(asked, json!({"outcome": {"outcome": "selected", "optionId": option}}));

@@ -27,7 +27,7 @@ pub struct ServerRights {
     pub reach: Reach,
 }
 
-/// Returns the confinement of a server. Its home and temp directory are in `place`, an existing directory.
+/// Returns the confinement of a server, whose home and temp directory are in `place`, an existing directory.
 pub fn confinement(
     programs: &Programs,
     store: &Path,
@@ -71,7 +71,7 @@ pub fn confinement(
 #[derive(Debug)]
 pub struct DescribedServer {
     pub process: McpServerProcess,
-    /// Spawner. It is kept because its end would end the server.
+    /// Spawner. Dropping the spawner would end the server.
     _spawner: Spawner,
     pub tools: Vec<McpTool>,
     pub description: McpDescription,

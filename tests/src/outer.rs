@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::libc::{self, sock_filter, sock_fprog};
 
-/// Makes these system calls of the command and its children fail with this error.
+/// Makes the system calls `calls` of the command and its children fail with the error `errno`.
 pub fn refuse(command: &mut Command, calls: &[libc::c_long], errno: Errno) {
     let program = program(calls, errno);
     let attach = move || {
@@ -25,7 +25,7 @@ pub fn refuse(command: &mut Command, calls: &[libc::c_long], errno: Errno) {
     unsafe { command.pre_exec(attach) };
 }
 
-/// Returns a BPF program that loads the call's number (`seccomp_data.nr`), compares it with each denied call, and
+/// Returns a BPF program that loads the system call's number (`seccomp_data.nr`), compares it with each denied one, and
 /// returns the verdict.
 fn program(calls: &[libc::c_long], errno: Errno) -> Vec<sock_filter> {
     let instruction =

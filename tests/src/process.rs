@@ -45,7 +45,7 @@ impl From<Output> for Finished {
     }
 }
 
-/// Waits until a condition is true. Fails the test after a minute.
+/// Waits until `is_so` returns true. After a minute, fails the test with the message `what`.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {

@@ -105,11 +105,11 @@ fn copy() -> PathBuf {
         instead.is_none() || NAMES.iter().any(|name| !origin(name).starts_with(&built)),
         "{INSTEAD} names a directory without any of the programs"
     );
-    // A plain user needs no copies, unless the programs are in `/tmp`, which is private in the full tier.
+    // A plain user needs no copies, unless the programs are in `/tmp`, because the full tier has a private `/tmp`.
     if instead.is_none() && !geteuid().is_root() && !built.starts_with("/tmp") {
         return built;
     }
-    // One copy per build, shared by all test processes: named after the programs' own times and sizes.
+    // There is one copy per build for all test processes. Its name contains the times and sizes of the programs.
     let stamp: Vec<String> = NAMES.iter().map(|name| stamp(&origin(name))).collect();
     let place = Path::new(PLACE).join(format!("bailiwick-tests-{}", stamp.join("-")));
     if !place.is_dir() {

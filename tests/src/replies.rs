@@ -44,8 +44,8 @@ pub fn model_of(replies: impl IntoIterator<Item = String>) -> ReplayServer {
     serve(replies.into_iter().map(Reply::sse))
 }
 
-/// Starts a model server for several agents. A request whose first message is one of the tasks gets the task's next
-/// reply; other requests get the next one of `rest`.
+/// Starts a model server for several agents. If the first message of a request is one of the tasks, the task's next
+/// reply is sent; otherwise the next one of `rest`.
 pub fn model_of_agents(
     rest: impl IntoIterator<Item = String>,
     tasks: impl IntoIterator<Item = (String, Vec<String>)>,
@@ -79,13 +79,14 @@ pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     serve_checked(script, Box::new(|_, _| None))
 }
 
-/// Starts a model server that passes each valid request to `check`, and otherwise follows the script.
+/// Starts a model server with this script. `check` gets each valid request, and may return a reply that is sent instead
+/// of the script's.
 pub fn serve_checked(script: Script, mut check: Check) -> ReplayServer {
     let strict: Check = Box::new(move |number, request| refusal(request).or_else(|| check(number, request)));
     ReplayServer::start_checked(script, strict).expect("loopback")
 }
 
-/// Returns the vendor's error for a request that breaks a rule. `None` if it breaks none.
+/// Returns the vendor's error for a request that breaks one of the vendor's rules; `None` if the request is valid.
 fn refusal(request: &RecordedRequest) -> Option<Reply> {
     let RecordedRequest { method, path, headers, body, .. } = request;
     let fault = strict::Sent { method, path, headers, body }.fault()?;

@@ -6,8 +6,8 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::{PLACE, World};
 
-/// Creates a repository with a committed file, and with the attacker's program `evil.sh`. That program leaves a mark in
-/// the home directory.
+/// Creates a repository with a committed file, and with the attacker's program `evil.sh`, which leaves a mark in the
+/// home directory.
 pub fn repository(user: User) -> World {
     repository_below(user, Path::new(PLACE))
 }
@@ -32,7 +32,7 @@ pub fn shell(world: &World, command: &str) -> Finished {
     Finished::of(&mut sh)
 }
 
-/// True if the attacker's program has run.
+/// True if the attacker's program has left its mark.
 pub fn is_marked(world: &World) -> bool {
     mark(world).exists()
 }

@@ -34,7 +34,7 @@ impl World {
         Finished::of(&mut self.exec(server, arguments))
     }
 
-    /// Replaces the path of the test's directory in a text. The path differs from run to run.
+    /// Replaces the path of the test's directory in a text by a fixed word, because the path differs from run to run.
     pub fn stable(&self, text: &str) -> String {
         text.replace(&self.root().display().to_string(), "[world]")
     }

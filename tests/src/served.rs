@@ -120,7 +120,7 @@ impl Served {
         response["result"].clone()
     }
 
-    /// Sends a request, and returns the code and the word of the error.
+    /// Sends a request that must fail, and returns the error's numeric code and its code word.
     pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let error = self.ask(method, params)["error"].clone();
         (

@@ -41,7 +41,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Front end that a test plays.
 pub struct FrontEnd {
     id: ConversationId,
-    /// Channel for actions. `None` after the front end has gone.
+    /// Channel for actions. `None` once the front end has disconnected.
     pub actions: Option<mpsc::Sender<UserAction>>,
     events: mpsc::UnboundedReceiver<UiEvent>,
     run: JoinHandle<Result<RunEnd, SessionError>>,
@@ -58,7 +58,7 @@ pub struct OpenAgent {
     pub temp: PrivateTemp,
 }
 
-/// Environment variable with the name of the sessions' first agent. Without it, the name is the usual one.
+/// Environment variable with the id of the sessions' first agent. If it is not set, the id is `1` as usual.
 pub const FIRST_AGENT: &str = "BAILIWICK_TEST_FIRST_AGENT";
 
 pub fn first_agent() -> AgentId {
@@ -214,7 +214,7 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// Creates an agent with a private temp directory and an environment of its own.
+    /// Creates one of the session's agents, with a private temp directory and an environment of its own.
     fn run(&self, part: Part) -> (AgentRun, OpenAgent) {
         let Part { id, replies, tools, server } = part;
         let Self { world, beginning, .. } = self;
@@ -342,7 +342,8 @@ impl FrontEnd {
         panic!("nobody is asked: {:#?}", self.seen);
     }
 
-    /// Records an event as a line. For other agents than the first, the line begins with the agent's name.
+    /// Records an event as a line. If the event is of another agent than the first, the line begins with that agent's
+    /// id.
     fn see(&mut self, event: &UiEvent) {
         let line = line(&event.kind);
         self.seen.push(if event.agent == self.agents[0].id {

@@ -26,7 +26,7 @@ pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
     }
 }
 
-/// Returns rights, given as JSON, as one line.
+/// Returns the line of text for rights that are given as JSON (a `RightsSummary`).
 pub fn line_of(rights: &serde_json::Value) -> String {
     let rights: ipc::rights::RightsSummary =
         serde_json::from_value(rights.clone()).expect("rights as a value");

@@ -64,7 +64,7 @@ impl Sent<'_> {
         version.filter(|_| versions.next().is_none())
     }
 
-    /// Checks the rules that depend on the API version and on beta features.
+    /// Checks the rules that depend on the version of the API and on the requested beta features.
     fn of_version(&self, path: &str, body: &Value) -> Checked {
         if !is_of_messages(path) {
             return Ok(());
@@ -89,10 +89,10 @@ impl Sent<'_> {
 /// Maximum size of an accepted body in bytes.
 const MAX_BODY: usize = 32_000_000;
 
-/// API version from which on no sampling parameters are accepted.
+/// First API version that accepts no sampling parameters.
 const NEW: &str = "2026-10-21";
 
-/// Checks that edits of the context are requested only with the beta feature.
+/// Checks that a request edits the context only with the beta feature. `has` is true for each requested beta feature.
 fn of_context_management(edits: &[Value], has: impl Fn(&str) -> bool) -> Checked {
     for edit in edits {
         let kind = word(edit, "type");
@@ -192,7 +192,7 @@ fn of_stateless(body: &Value) -> Checked {
     })
 }
 
-/// Checks a Messages API request except for the conversation.
+/// Checks a Messages API request, except for the messages in it.
 fn around_messages(body: &Value) -> Checked {
     of_tools(list(&body["tools"]).iter(), "input_schema", 128)?;
     let content = list(&body["messages"]).iter().flat_map(|message| list(&message["content"]));
@@ -248,8 +248,8 @@ fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Che
     parts.into_iter().try_for_each(|part| count_strict(part, optional, unions))
 }
 
-/// Checks the cache markers: at most four in the order of the prompt, none on thinking, those with a long lifetime
-/// first.
+/// Checks the cache markers. In the order of the prompt there are at most four, none on thinking, and those with a long
+/// lifetime come first.
 fn of_cache(body: &Value) -> Checked {
     let messages = list(&body["messages"]);
     let content = messages.iter().flat_map(|message| list(&message["content"]));
@@ -368,7 +368,7 @@ fn of_image(at: &str, source: &Value) -> Checked {
     })
 }
 
-/// Checks a picture in a data URL, the form of the other APIs.
+/// Checks a picture in a data URL, the form of chat completions and of the Responses API.
 fn of_picture(at: &str, url: &Value) -> Checked {
     let parts = url.as_str().and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
     let Some((kind, data)) = parts else { return Ok(()) };
@@ -392,7 +392,8 @@ fn of_type<'a>(content: &'a [Value], kind: &'static str) -> impl Iterator<Item =
     content.iter().filter(move |block| block["type"] == kind)
 }
 
-/// Checks that the roles alternate, as chat templates require. Only results of one reply may follow each other.
+/// Checks that the roles alternate, as chat templates require. Only the results of one reply's calls may follow each
+/// other.
 fn of_chat(messages: &[Value]) -> Checked {
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();

@@ -26,7 +26,7 @@ pub fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String)
         });
     }
     let mut child = command.spawn().expect("a terminal");
-    // The command holds its side as well, until it ends.
+    // The command, too, has this side of the terminal open until it ends.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     drop(pty.slave);
     let mut ours = File::from(pty.master);

@@ -23,7 +23,7 @@ pub struct Ui {
     keyboard: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     /// Slave side of the terminal. It is kept open, because a terminal loses its modes when its last user closes it.
-    /// `None` after the end.
+    /// `None` after the program's end.
     slave: Option<Box<dyn portable_pty::SlavePty + Send>>,
     modes_before: String,
     seen: Arc<Mutex<Seen>>,
@@ -124,7 +124,7 @@ impl Ui {
         modes_of(&*self.master) != self.modes_before
     }
 
-    /// Waits until the screen satisfies a condition. Fails the test after a time limit.
+    /// Waits until the screen satisfies a condition. After a time limit, fails the test with the message `what`.
     pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let began = std::time::Instant::now();
         wait_until(&format!("the screen shows {what}"), || {
@@ -143,7 +143,7 @@ impl Ui {
         self.sends(keys.as_bytes());
     }
 
-    /// Sends bytes to the program. They may be a part of a key.
+    /// Sends bytes to the program. They may be an incomplete key sequence.
     pub fn sends(&mut self, bytes: &[u8]) {
         self.keyboard.write_all(bytes).expect("a terminal takes keys");
         self.keyboard.flush().expect("a terminal takes keys");

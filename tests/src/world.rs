@@ -20,7 +20,8 @@ use crate::tier;
 /// API key of every test's model. It must not appear in any output.
 pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
-/// Parent of all worlds. It is not `/tmp`: the full tier replaces that, so attacks would only find missing files.
+/// Parent directory of all worlds. It is not `/tmp`, which the full tier replaces: attacks there would only find
+/// missing files.
 pub const PLACE: &str = "/var/tmp";
 
 #[derive(Debug)]
@@ -174,7 +175,7 @@ impl World {
         command
     }
 
-    /// Returns a text that is in the environment of all processes of this world, and of no others.
+    /// Returns a text that is in the environment of all processes of this world, and of no other process.
     pub fn mark(&self) -> String {
         format!("CONDA_WORLD={}", self.root().display())
     }
@@ -232,7 +233,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// Makes the parent of the private temp directories listable, so that it can be removed.
+    /// Makes the directory above the private temp directories listable, so that it can be removed.
     fn drop(&mut self) {
         let temps = self.own().join("cache/temps");
         let _ = fs::set_permissions(temps, fs::Permissions::from_mode(0o700));

@@ -35,9 +35,9 @@ fn main() -> ExitCode {
 struct Server {
     behaviour: String,
     arguments: Vec<String>,
-    /// Replies of the client that arrived while the server waited for another reply.
+    /// Replies of the client that arrived while the server waited for the reply to another request.
     replies: Vec<Value>,
-    /// Number of the last request that the server sent.
+    /// Id of the last request that the server sent.
     last: u64,
     /// Number of requests that the client cancelled.
     cancelled: u32,
@@ -312,7 +312,7 @@ impl Server {
         file.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(question)
     }
 
-    /// Sends many requests, and never reads.
+    /// Sends many requests, and reads none of the replies.
     fn storm(&mut self, id: &Value) -> Said {
         for number in 0..1000 {
             let id = format!("storm-{number}");
@@ -378,7 +378,7 @@ impl Server {
     }
 }
 
-/// Returns which of a process's memory, environment and descriptors can be opened in `/proc`.
+/// Returns the names of the files below `/proc` of a process that can be opened: memory, environment and descriptors.
 fn opened(process: &str) -> String {
     let descriptors = (0..16).map(|number| format!("fd/{number}"));
     let names = ["mem", "environ"].into_iter().map(str::to_owned).chain(descriptors);

@@ -171,7 +171,7 @@ fn done(call: CallId) -> ToSupervisor {
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(command(String::new())) }
 }
 
-/// Returns a result of the wrong type for a call.
+/// Returns a snapshot as the result of a call, whose result must have another type.
 fn snapshot(call: CallId) -> ToSupervisor {
     let summary = SnapshotSummary::default();
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(ToolOutput::Snapshot(summary)) }
@@ -183,7 +183,7 @@ fn picture(call: CallId, kind: MediaType, size: (u32, u32), bytes: &[u8]) -> Sai
     Ok(ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) })
 }
 
-/// Returns a result that fills a whole frame.
+/// Returns a result of a call that fills a whole frame.
 fn huge(call: CallId) -> ToSupervisor {
     let output = command("\u{1b}[31m\u{7}".repeat(frame::MAX_FRAME / 13));
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) }

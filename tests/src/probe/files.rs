@@ -82,7 +82,7 @@ fn write(options: &mut OpenOptions, path: PathBuf) -> io::Result<Vec<u8>> {
     options.open(path)?.write_all(BYTES).map(|()| Vec::new())
 }
 
-/// Opens a file read-only, then reopens it for writing through the descriptor.
+/// Opens a file with these flags, which do not include writing, then reopens it for writing through the descriptor.
 fn reopen(flags: libc::c_int, a: &Arguments) -> io::Result<Vec<u8>> {
     // SAFETY: the path is a C string.
     let opened = descriptor(unsafe { libc::open(a.path(0)?.as_ptr(), flags) })?;

@@ -120,7 +120,7 @@ fn attach(segment: c_int) -> io::Result<&'static mut [u8]> {
     }
 }
 
-/// Gives a segment to another owner, who may then remove it (shmctl(2), `IPC_SET`).
+/// Makes another user the owner of a segment. The owner may remove the segment (shmctl(2), `IPC_SET`).
 fn give(segment: c_int, owner: uid_t) -> io::Result<()> {
     // SAFETY: a structure that the kernel fills in and takes back.
     unsafe {
@@ -145,7 +145,8 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Creates the objects for a user.
+    /// Creates the objects. `owner` becomes the owner of the segment and of the POSIX queue, which gets the name
+    /// `name`.
     pub fn new(name: &str, owner: uid_t) -> io::Result<Self> {
         let queue = format!("/{name}");
         let c_queue = CString::new(queue.as_str())?;
@@ -161,7 +162,8 @@ impl Objects {
             let flags = libc::O_CREAT | libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
             let none = ptr::null::<libc::mq_attr>();
             let opened = descriptor(libc::mq_open(c_queue.as_ptr(), flags, 0o600, none))?;
-            // What is one's own already need not be given, and may not be to a group that one is not in.
+            // Without another owner there is nothing to change, and the kernel may deny a group to which this user does
+            // not belong.
             if owner != libc::geteuid() {
                 check(libc::fchown(opened, owner, owner))?;
                 give(segment, owner)?;
@@ -171,7 +173,7 @@ impl Objects {
         }
     }
 
-    /// Returns the change that an attacker has made to the objects. `None` if there is none.
+    /// Returns the change that an attacker has made to the objects; `None` without a change.
     pub fn harm(&self) -> Option<&'static str> {
         // SAFETY: structures of zeros for the kernel to fill in; integers.
         unsafe {

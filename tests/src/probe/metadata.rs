@@ -31,7 +31,8 @@ pub(super) const ACTS: &[(&str, Act)] = &[
         done(unsafe { libc::syscall(SYS_FCHMODAT2, libc::AT_FDCWD, path.as_ptr(), 0o640, 0) })
     }),
     ("chown", |a| {
-        // SAFETY: the path is a C string. The owner it has already: what an owner may always do.
+        // SAFETY: the path is a C string. The call sets the owner that the file has already, which an owner may always
+        // do.
         done(unsafe { libc::chown(a.path(0)?.as_ptr(), a.number(1)?, a.number(2)?) })
     }),
     ("lchown", |a| {

@@ -26,8 +26,8 @@ type Act = fn(&Arguments) -> io::Result<Vec<u8>>;
 /// Environment variable that makes a process carry out a single action.
 const ALONE: &str = "PROBE_ALONE";
 
-/// Carries out a list of actions separated by `--`. After `plainly`, carries out one action, and prints an error as a
-/// normal program would.
+/// Carries out a list of actions separated by `--`. After the word `plainly`, carries out a single action, and prints
+/// an error as a normal program would.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     if let Some((first, act)) = arguments.split_first()
         && first == "plainly"
@@ -44,8 +44,8 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Carries out one action in a separate process, so that effects on the process end with that process. Reports if a
-/// signal kills it.
+/// Carries out one action in a separate process, so that the action's effects end with that process. If a signal kills
+/// the process, prints the signal.
 fn alone(act: &[OsString]) {
     let me = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let child = Command::new(me).args(act).env(ALONE, "1").stdin(Stdio::null()).output();
@@ -112,13 +112,13 @@ impl Arguments<'_> {
     }
 }
 
-/// Converts the return value of a system call. Negative values become the error in `errno`.
+/// Converts the return value of a system call. A negative value becomes an `Err` with the error in `errno`.
 fn check(answer: impl Into<i64>) -> io::Result<i64> {
     let answer = answer.into();
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Converts the return value of a system call that reads nothing.
+/// Converts the return value of a system call that reads no data.
 fn done(answer: impl Into<i64>) -> io::Result<Vec<u8>> {
     check(answer).map(|_| Vec::new())
 }

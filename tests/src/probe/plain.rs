@@ -44,7 +44,7 @@ const NUMBERED: [(c_long, &str); 32] = [
     (libc::SYS_setdomainname, "setdomainname"),
 ];
 
-/// Actions that depend on one system call, each with its name in error messages.
+/// Actions that depend on one system call, each with that call's name in error messages.
 const STEPS: [(&str, &str); 19] = [
     ("unshare", "unshare"),
     ("clone", "clone"),

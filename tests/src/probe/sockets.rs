@@ -28,7 +28,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
             let option = (&raw const on).cast();
             libc::setsockopt(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, option, size);
             done(libc::connect(socket, pointer, length))?;
-            // Without a cookie the connection is made when there is something to send.
+            // Without a TCP Fast Open cookie, the kernel makes the connection when data is sent.
             done(libc::send(socket, BYTES.as_ptr().cast(), BYTES.len(), libc::MSG_NOSIGNAL) as i64)
         }
     }),
@@ -46,7 +46,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
     ("udp-sendmsg", |a| send_message(new(libc::AF_INET, libc::SOCK_DGRAM, 0)?, &internet(a)?)),
     ("udp-sendmmsg", |a| send_messages(new(libc::AF_INET, libc::SOCK_DGRAM, 0)?, &internet(a)?)),
-    // As a resolver does it: connect, and one call for both questions; res_send.c of glibc.
+    // Acts like glibc's resolver (res_send.c): connects, and sends both questions in one call.
     ("dns", |a| {
         let (socket, address) = (new(libc::AF_INET, libc::SOCK_DGRAM, 0)?, internet(a)?);
         let (pointer, length) = address.pointer();
@@ -134,7 +134,7 @@ fn pathname(a: &Arguments, is_abstract: bool) -> io::Result<Address> {
     unix(a.os(0)?.as_encoded_bytes(), is_abstract)
 }
 
-/// Makes sockets of these types answer at an abstract name until this process ends.
+/// Opens sockets of these types at an abstract name. They receive its clients until this process ends.
 fn take_name(types: &[c_int], a: &Arguments) -> io::Result<()> {
     let address = pathname(a, true)?;
     let (pointer, length) = address.pointer();
@@ -225,8 +225,8 @@ fn with_message(
     send(&message)
 }
 
-/// Asks the kernel to change a missing network interface. Without the privilege, it denies that before it looks for the
-/// interface.
+/// Asks the kernel to change a network interface that does not exist. Without the privilege, the kernel denies the
+/// request before it looks for the interface.
 fn netlink_admin() -> io::Result<Vec<u8>> {
     let socket = new(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
     // `nlmsghdr` (length, RTM_SETLINK below REQUEST | ACK, sequence, port) and `ifinfomsg` with index 99999.

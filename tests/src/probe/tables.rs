@@ -1,4 +1,4 @@
-//! Actions through other system call interfaces than the usual one: that of i386, and `io_uring`.
+//! Actions through system call interfaces other than the usual one: that of i386, and `io_uring`.
 
 use std::ffi::c_void;
 use std::io;
@@ -15,12 +15,12 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     #[cfg(target_arch = "x86_64")]
     ("int80-truncate", |a| {
         let path = low(a.path(0)?.as_bytes_with_nul())?;
-        // open(2) is 5 there; arch/x86/entry/syscalls/syscall_32.tbl.
+        // On i386, open(2) has number 5 (arch/x86/entry/syscalls/syscall_32.tbl).
         answer(int80(5, [path, i64::from(libc::O_WRONLY | libc::O_TRUNC), 0]))
     }),
     #[cfg(target_arch = "x86_64")]
     ("int80-connect", |a| {
-        // socket(2) is 359 and connect(2) 362 there.
+        // On i386, socket(2) has number 359, and connect(2) 362.
         let socket = int80(359, [libc::AF_INET.into(), libc::SOCK_STREAM.into(), 0]);
         answer(socket)?;
         let address = internet(a)?;
@@ -142,7 +142,7 @@ impl Ring {
             *self.word(SUBMISSION_ARRAY).add(slot as usize) = slot;
             AtomicU32::from_ptr(tail).store(*tail + 1, Ordering::Release);
             let none = ptr::null::<c_void>();
-            // One to submit, one to wait for, IORING_ENTER_GETEVENTS.
+            // The arguments are: submit 1 entry, wait for 1 completion, and IORING_ENTER_GETEVENTS (1).
             check(libc::syscall(libc::SYS_io_uring_enter, self.descriptor, 1, 1, 1, none, 0))?;
             let head = self.word(COMPLETION_HEAD);
             let at = (*head & *self.word(COMPLETION_MASK)) as usize;

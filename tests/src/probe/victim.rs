@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use nix::libc;
 
-/// Secret in the victim's memory, in its environment, and in a file that it has open.
+/// Secret in the victim's memory and environment, and in a file that the victim has open.
 pub const SECRET: &str = "the-victims-secret-5d1c";
 
 /// Prints the address of the secret and a path to descriptor 3, then waits until standard input ends.
@@ -27,7 +27,7 @@ pub fn live() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut line = String::new();
-    // Nothing is ever sent. This returns at the end of file, when the test is over.
+    // The test never sends anything. This call returns at end of file, when the test is over.
     let _ = std::io::stdin().read_line(&mut line);
     drop(std::hint::black_box(secret));
     ExitCode::SUCCESS
@@ -40,7 +40,8 @@ fn secret_file(secret: &[u8]) -> std::io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// Returns properties that other processes can change: priorities, CPU affinity, resource limits, and the OOM score.
+/// Returns those properties of a process that another process can change: priorities, CPU affinity, resource limits,
+/// and the OOM score.
 #[must_use]
 pub fn facts(pid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
