@@ -1,5 +1,5 @@
-//! Tests build directories in the person's environment that no agent may write. They are replaced by directories in the
-//! project's private caches, and a note says so.
+//! Tests a person's environment variables that name build directories which no agent may write. The variables then name
+//! directories in the project's private caches, and a note says so.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -59,7 +59,7 @@ fn cargo_builds_although_its_target_directory_lies_outside() {
         }
         for access in ["write", "read"] {
             let line = "cargo build -q --offline && $CARGO_TARGET_DIR/debug/small && echo $CARGO_TARGET_DIR";
-            // The project cannot be written with this access: its lock file is there already.
+            // With the access `read`, cargo cannot write the project, so the lock file exists already.
             let mut sandbox = world.sandbox(tier, &["--access", access], "bash");
             let done = Finished::of(with_cargo(sandbox.args(["-c", line]).env("CARGO_TARGET_DIR", &target)));
             assert_eq!(done.code, 0, "{user:?} {tier} {access}: {}", done.stderr);
@@ -122,7 +122,7 @@ fn cargos_own_settings_are_moved_too() {
         let moved = told(&format!("[build]\ntarget-dir = \"{}\"\n", outside.display()));
         assert!(moved.0.ends_with("/cargo-target"), "{tier}: {moved:?}");
         assert!(moved.1.contains("note: build.target-dir="), "{tier}: {moved:?}");
-        // Relative to the parent of the settings file's directory.
+        // The path is relative to the parent of the directory that contains the settings file.
         assert!(told("build.target-dir = \"elsewhere\"").0.ends_with("/cargo-target"));
         assert!(told("build.build-dir = \"{cargo-cache-home}/b\"").1.contains("note: build.build-dir="));
         for stays in ["build.target-dir = \"project/out\"", "[build]\njobs = 1\n", "no = [toml", ""] {

@@ -38,8 +38,8 @@ impl Machine {
         Self { namespaces, prepare: prepare.into() }
     }
 
-    /// Returns a machine whose root is read-only, except for the project and Bailiwick's directories. `then` prepares
-    /// it further.
+    /// Returns a machine whose root is read-only, except for the project and Bailiwick's directories. The shell
+    /// commands `then` prepare the machine further.
     fn read_only(world: &World, then: &str) -> Self {
         let kept = [world.project(), world.own()].map(|place| place.display().to_string());
         let kept = kept.map(|place| format!("mount --bind {place} {place}")).join(" && ");
@@ -291,7 +291,8 @@ fn a_root_without_capabilities_works() {
     check_repaired(&world, &server, &run);
 }
 
-/// Returns a machine with a session that puts something into shared memory on request, and reports the result.
+/// Returns a machine with a running session. On request, the session writes a file in shared memory, and at the end
+/// copies that file's content into the project.
 fn with_a_session(world: &World, tier: &str) -> Machine {
     let bailiwick = Programs::get().path("bailiwick").display().to_string();
     let project = world.project().display().to_string();
@@ -304,7 +305,8 @@ fn with_a_session(world: &World, tier: &str) -> Machine {
     Machine::new(CONTAINER, format!("{OWN} && {begin}"))
 }
 
-/// Runs a command next to the session of [`with_a_session`], in this tier, as soon as shared memory contains something.
+/// Runs a command next to the session of [`with_a_session`], in the same tier, after that session has written into
+/// shared memory.
 fn beside_a_session(world: &World, tier: &str, command: &str) -> Finished {
     let project = world.project().display().to_string();
     let command = format!("echo > go; read < made; {command}; echo > end; read < over");

@@ -61,7 +61,7 @@ fn key_file(world: &World) -> PathBuf {
     file
 }
 
-/// Returns the command with `file` open in its process.
+/// Returns a command that opens `file` as descriptor [`HELD`], and then executes `command`.
 fn holding(world: &World, file: &Path, command: &Command) -> Command {
     let mut bash = world.command("bash");
     bash.args(["-c", &format!("exec {HELD}<\"$0\"; exec \"$@\"")]).arg(file);
@@ -203,7 +203,7 @@ fn descriptors(pid: u32) -> Descriptors {
     open.filter_map(link).collect()
 }
 
-/// Descriptors that a kind of process may have: a row of the table in docs/design/processes.md.
+/// Descriptors that one kind of process may have: a row of the table in docs/design/processes.md.
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],
@@ -226,7 +226,7 @@ const BROKER: Row = Row {
         "anon_inode:[signalfd]",
         "anon_inode:seccomp notify",
         "anon_inode:[landlock-ruleset]",
-        // These are of threads whose calls the broker has mediated. Newer kernels (pidfs) have the second name.
+        // Pidfds of threads whose system calls the broker has mediated. Newer kernels (pidfs) use the second name.
         "anon_inode:[pidfd]",
         "pidfd",
     ],
@@ -371,8 +371,8 @@ fn holds_key(root: &Path) -> bool {
     found == Some(0)
 }
 
-/// Tests two causes of a crash: a fault, and the signal of a fault that another process sends. Std's signal handler
-/// looks for a stack overflow first: it ignores such a signal the first time.
+/// Tests two causes of a crash: a fault of the supervisor, and a fault's signal from another process. The handler of
+/// Rust's runtime ignores the first signal of the second kind, and then restores the default action.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fault_in_the_supervisor_leaves_neither_core_nor_key() {

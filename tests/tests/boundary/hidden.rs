@@ -24,8 +24,8 @@ const READ_ALL: &str = "find . -type f -exec cat {} +; true";
 /// Command that waits until it is killed with its worker.
 const WAIT: &str = "echo > waiting; while :; do sleep 9; done";
 
-/// Hidden file, the command by which an agent gives it another name, and that name. The last trick is a hard link.
-/// Agents cannot create it, so it exists from the start.
+/// Hidden file, the command by which an agent gives it another name, and that name. The last trick is a hard link,
+/// which agents cannot create, so the link exists from the start.
 struct Trick {
     hidden: &'static str,
     file: &'static str,

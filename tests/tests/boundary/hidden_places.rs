@@ -51,7 +51,7 @@ fn plant(world: &World, files: &[String]) {
     }
 }
 
-/// Returns the files that a command in the sandbox can read, in order.
+/// Returns those of the files that a command in the sandbox can read, in their order.
 fn read_inside(world: &World, tier: Tier, files: &[String]) -> Vec<String> {
     let mut sandbox = world.sandbox(tier, &[], "sh");
     sandbox.env("XDG_RUNTIME_DIR", world.root().join("run")).args(["-c", READ, "sh"]).args(files);

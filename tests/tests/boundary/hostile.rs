@@ -70,7 +70,7 @@ const TRAPS: &[(&str, Trap)] = &[
     }),
     ("directories are deep", |world| {
         let mut path = world.project();
-        // Beyond PATH_MAX altogether, not in one step.
+        // The whole path is longer than PATH_MAX, although each name in it is short.
         for _ in 0..40 {
             path = path.join("d".repeat(90));
         }
@@ -84,8 +84,8 @@ const TRAPS: &[(&str, Trap)] = &[
     }),
 ];
 
-/// Traps that hide which paths are ignored, so that no correct patch is possible. The run says so before the first
-/// model call ends.
+/// Traps that hide which paths git ignores, so that no correct patch is possible. A run with `--patch` fails and says
+/// so.
 const REFUSED: &[(&str, Trap)] = &[
     ("the ignore file is a fifo", |world| fifo(world, ".gitignore")),
     ("the ignore file is endless", |world| link(world, ".gitignore", "/dev/zero")),
@@ -113,7 +113,7 @@ fn what_cannot_be_read_to_its_end_is_refused_in_time() {
             assert_eq!(done.code, 1, "{name}: {}\n{}", done.stdout, done.stderr);
             let said = format!("{}{}", done.stdout, done.stderr);
             assert!(said.contains("is not a regular file of at most 1 MiB"), "{name}: {said}");
-            // Without a patch the model is told, and goes on.
+            // A run without `--patch` reports the trap to the model and continues.
             let server = model(&[
                 ("search_files", json!({"pattern": "kept"})),
                 ("list_directory", json!({"path": "."})),

@@ -1,5 +1,5 @@
-//! Tests levels of access: a command finds the cached files of commands with at least its access, and never those of
-//! commands with less.
+//! Tests levels of access: a command finds the cached files of commands that had at least the same access, and never
+//! those of commands with less.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -41,7 +41,7 @@ fn online(command: &str) -> (&'static str, Value) {
     ("shell_exec", json!({"command": line(command), "access": "write", "network": true}))
 }
 
-/// Makes calls in mode `ask`, approves every request, and returns the results.
+/// Makes calls in mode `ask`, approves every request, and returns the results of the calls.
 fn play(world: &World, project: &Path, tier: &str, calls: &[(&str, Value)]) -> Vec<String> {
     play_with(world, project, tier, calls, &[])
 }

@@ -93,7 +93,7 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
 struct Sinks {
     tcp: TcpListener,
     udp: UdpSocket,
-    /// Unix socket with its path. `None` in the floor tier: it denies the connection.
+    /// Unix socket with its path. `None` in the floor tier, which denies the connection.
     unix: Option<(UnixListener, PathBuf)>,
 }
 
@@ -128,7 +128,7 @@ impl Sinks {
         )
     }
 
-    /// Waits until something has arrived at each destination.
+    /// Waits until data has arrived at each destination. Also returns the accepted TCP connection.
     fn reached(self) -> (Self, std::net::TcpStream) {
         let (mut stream, _) = self.tcp.accept().unwrap();
         stream.read_exact(&mut [0; 2]).unwrap();
@@ -148,7 +148,7 @@ impl Sinks {
         }
     }
 
-    /// Checks that nothing more arrives.
+    /// Checks that no more data arrives at the destinations.
     fn are_silent(&self) {
         let mut late = vec![self.udp.recv(&mut [0; 2]).map(drop)];
         late.extend(self.unix.iter().map(|(unix, _)| unix.accept().map(drop)));
@@ -222,8 +222,8 @@ async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
     }
 }
 
-/// Returns a session whose access was changed while its worker's program was missing, and two paths to put the program
-/// back.
+/// Returns a session whose access was changed while the worker's program was missing, the path where the program
+/// belongs, and the path to which it was moved.
 async fn without_worker(tier: Tier, replies: [String; 2]) -> (FrontEnd, PathBuf, PathBuf) {
     let beginning = Beginning { tier: tier::choice(tier), worker: Some("worker"), ..Beginning::default() };
     let mut front = FrontEnd::open_with(beginning, replies);

@@ -308,7 +308,8 @@ fn a_crashed_supervisor_leaves_no_core() {
         if !twin.status().unwrap().core_dumped() {
             skip!("nothing leaves a core here");
         }
-        // SIGSEGV has a test of its own: the runtime's handler takes the first one from outside for nothing.
+        // SIGSEGV has a separate test, since the handler of Rust's runtime ignores the first such signal from another
+        // process.
         for signal in [Signal::SIGABRT, Signal::SIGSYS] {
             let mut run = Running::start(user);
             kill(Pid::from_raw(run.child.id().cast_signed()), signal).unwrap();

@@ -1,4 +1,4 @@
-//! Tests the prestarted sandbox-exec. It waits for the next start of a worker.
+//! Tests the prestarted sandbox-exec, which waits for the next start of a worker.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -69,7 +69,7 @@ impl Site {
         self.spawner.prepare(vec![program.into()]);
     }
 
-    /// Starts a worker with the waiting sandbox-exec, and kills that process before it reads its order.
+    /// Starts a worker with the waiting sandbox-exec, but kills this process (`waiting`) before it has read its order.
     async fn start_in_what_ends(&self, spec: WorkerSpec, waiting: u32) -> Result<Started, StartError> {
         let waiting = Pid::from_raw(waiting.cast_signed());
         kill(waiting, Signal::SIGSTOP).unwrap();
@@ -168,7 +168,7 @@ async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
         end(worker).await;
     }
 
-    // An error of that second start is reported.
+    // An error of the repeated start is reported.
     let nowhere = WorkerSpec { program: "/nowhere/worker".into(), ..site.spec(10) };
     let last = spare(&[]);
     site.announce(nowhere.clone());

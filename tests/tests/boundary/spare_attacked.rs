@@ -60,7 +60,7 @@ impl Run {
         Self { world, child, _server: server }
     }
 
-    /// Returns the pids of waiting sandbox-execs: those without a child.
+    /// Returns the pids of the waiting sandbox-execs, which are those without a child.
     fn waiting(&self) -> Vec<u32> {
         let waits = |pid: &u32| {
             let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));

@@ -28,14 +28,14 @@ use tests::random::Random;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
-/// Number of rounds for all users. `just soak` makes ten times as many.
+/// Returns the number of rounds in this tier, for all users together. `just soak` plays ten times as many.
 fn rounds(tier: Tier) -> u64 {
     let rounds = if tier == Tier::Full { 200 } else { 60 };
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
-/// Returns the latest moment of the kills in milliseconds. It depends on the duration of a start, because a run begins
-/// later on a busy machine.
+/// Returns the latest moment of the kills, in milliseconds after the beginning of a run. It depends on the duration of
+/// the last start (`start`), because a run begins later on a busy machine.
 fn moments(tier: Tier, start: u64) -> u64 {
     let (least, starts) = if tier == Tier::Full { (400, 5) } else { (1200, 15) };
     least.max(starts * start)
@@ -85,8 +85,8 @@ fn temps(world: &World) -> Vec<OsString> {
     fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// Plays one round: starts a run, waits for a random moment, and kills a random subset of the processes. `start` keeps
-/// the longest duration of a start.
+/// Plays one round: starts a run, waits for a random moment, and kills a random subset of the processes. Returns their
+/// number. `start` has the duration of the last start in milliseconds.
 fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Result<usize, String> {
     let world = World::new(user);
     world.file("kept.txt", "kept\n");
@@ -109,7 +109,7 @@ fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Resu
     victims.retain(|&pid| is_fair_game(tier, pid));
     victims.sort_by_key(|_| random.next());
     victims.iter().copied().for_each(slay);
-    // Whichever processes were killed, the supervisor's end now ends the run.
+    // The supervisor's end now ends the run, whichever processes were killed.
     slay(child.id());
     let killed = Instant::now();
     child.wait().unwrap();

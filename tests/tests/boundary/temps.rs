@@ -65,7 +65,7 @@ const ATTACK: &str = "import os, socket, sys\n\
 
 const ACTS: usize = 21;
 
-/// Start of a user's session: the world, and Bailiwick's directories in it.
+/// World of a session that can be started, with the session's tier and the directory for Bailiwick's files.
 struct Place<'a> {
     world: &'a World,
     tier: Tier,
@@ -119,8 +119,8 @@ impl Victim {
 
 const UNHARMED: &str = "False False the other worker has this d datagrams secret socket\n";
 
-/// Action that may succeed in the floor tier. Rules protect contents but not names, so a directory can be listed if its
-/// random name is known.
+/// Actions that may succeed in the floor tier. Rules protect contents but not names, so a directory can be listed if
+/// its random name is known.
 const NAMES: &[&str] = &["names"];
 
 /// Checks that each action except those in `open` was refused, and that nothing was read.
@@ -181,8 +181,8 @@ fn nor_with_the_hosts_tmp() {
     everywhere(|place| check_apart(&place, &["--write", "/tmp"]));
 }
 
-/// Lock for two tests that use the directory in the system's temp directory, since a control changes the mode of that
-/// directory.
+/// Lock for two tests that use Bailiwick's directory in the system's temp directory, because a control in one of them
+/// changes the directory's mode.
 static SYSTEMS_OWN: Mutex<()> = Mutex::new(());
 
 /// Tests a cache directory with so long a path that private temp directories are in the system's temp directory.
@@ -304,7 +304,7 @@ fn a_private_temp_beneath_a_write_root_works_at_any_length_of_home() {
                 let run = Finished::of(&mut command);
                 assert_eq!((run.code, &*run.stdout), (0, "kept\n"), "{length}, {flags:?}: {}", run.stderr);
                 let is_told = run.stderr.contains("private temp directories are in /tmp/bailiwick-");
-                // With `/cache/temps` more than 48 bytes.
+                // With the suffix `/cache/temps`, the path then exceeds 48 bytes.
                 assert_eq!(is_told, home.as_os_str().len() > 36, "{length}: {}", run.stderr);
             }
         }

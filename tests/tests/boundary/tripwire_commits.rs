@@ -1,5 +1,5 @@
-//! Tests branches of a person that differ in files that the host executes later. In both tiers, git can check them out,
-//! and no agent's content comes in the same way.
+//! Tests a person's branches with different versions of files that the host executes later. In both tiers, git can
+//! check out these branches, but an agent cannot bring content into the files in this way.
 
 use ipc::confinement::Tier;
 use serde_json::json;
@@ -148,7 +148,7 @@ fn what_an_agent_committed_is_not_the_persons_later_on() {
     }
 }
 
-/// Tests Bailiwick's settings, and files that the settings protect: a change of branch does not change these.
+/// Tests Bailiwick's settings file, and files that the settings protect: a change of branch leaves them unchanged.
 #[test]
 fn what_holds_the_agent_follows_no_commit() {
     for tier in tier::all() {

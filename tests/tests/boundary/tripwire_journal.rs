@@ -149,7 +149,7 @@ fn what_a_killed_command_left_is_decided_by_a_person() {
             if word == "restore" {
                 nobody_planted(&world, &what);
             }
-            // A person has decided about the changes.
+            // After the person's decision, a start without `--baseline` succeeds.
             assert_eq!(Finished::of(&mut sandbox(&world, tier, &[], "true")).code, 0);
         }
     }
@@ -202,7 +202,7 @@ fn no_signal_that_ends_a_run_leaves_what_it_planted() {
     }
 }
 
-/// Tests access that is granted while a session runs.
+/// Tests a repository that becomes writable while a session runs.
 #[test]
 fn a_repository_that_becomes_writable_is_watched() {
     for (user, tier) in all() {

@@ -53,7 +53,8 @@ fn fails(below: &str, attacks: &[Attack]) {
             assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
             for tier in tier::all() {
                 let world = lay_out();
-                // Times that are older than a tick of the clock were once taken for evidence.
+                // A file whose times were older than a clock tick once counted as unchanged, so the attack begins a
+                // tick later.
                 let made = Instant::now();
                 wait_until("a tick of the clock is over", || made.elapsed() > TICK);
                 // Attacks with default hidden paths are not on the tmpfs, since the full tier has a private one.

@@ -33,7 +33,7 @@ pub(crate) enum Relation {
     ReaderBelowItsParent,
     ReaderBesideAWriter,
     WriterBesideAWriter,
-    /// As `ReaderBesideAWriter`, but both agents use the host's network.
+    /// As `ReaderBesideAWriter`, but both agents use the network of the host.
     ReaderBesideAWriterWithTheNetwork,
 }
 
@@ -57,7 +57,7 @@ impl Duel {
     }
 }
 
-/// Parses the JSON after a word at the beginning of a line.
+/// Returns the JSON in the line that begins with this word.
 fn said(text: &str, word: &str) -> Value {
     let line = text.lines().find_map(|line| line.strip_prefix(word));
     serde_json::from_str(line.unwrap_or_else(|| panic!("{word}: {text}"))).unwrap()
@@ -77,7 +77,7 @@ pub(crate) fn has_containers() -> bool {
         == 0
 }
 
-/// Creates directories in the project for the victim and for the attacker.
+/// Creates the directories of the victim and of the attacker in the project.
 fn lay_out(world: &World) {
     for (name, text) in PROGRAMS {
         world.file(name, text);
@@ -147,7 +147,7 @@ pub(crate) fn confined(world: &World, machine: Machine, relation: Relation) -> D
     }
 }
 
-/// Returns the model server of a session, the name of the victim's agent and that of the attacker's.
+/// Returns the session's model server, the id of the victim's agent, and the id of the attacker's agent.
 fn model(relation: Relation) -> (ReplayServer, &'static str, &'static str) {
     let attack = "until [ -e go ]; do sleep 0.01; done; python3 attack.py a $(cat go)";
     let keep = "python3 victim.py a";
@@ -188,7 +188,7 @@ fn on(machine: Machine, world: &World, command: &Command) -> Command {
     wrapped
 }
 
-/// Returns a process's pid as the attacker sees it: the host's, or that in the container.
+/// Returns the number by which the attacker knows a process: its pid on the host, or its pid in the container.
 fn number_in(machine: Machine, pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();

@@ -7,7 +7,7 @@ use serde_json::json;
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, User, World, tier};
 
-/// Write root with a link, by which a sub-agent tries to write elsewhere.
+/// Test case: a write root with a symbolic link, through which a sub-agent tries to write elsewhere.
 struct Root {
     /// Commands of the parent before the sub-agent starts. `OUTSIDE` stands for a directory outside of the project.
     before: &'static str,
@@ -45,7 +45,7 @@ fn lay_out(world: &World) {
     world.give(&world.project().join("a"));
 }
 
-/// Returns the files whose content has changed.
+/// Returns the files beyond the links whose content has changed.
 fn lost(world: &World) -> Vec<&'static str> {
     let is_lost =
         |name: &&str| fs::read_to_string(world.root().join(name)).is_ok_and(|text| text != "kept\n");

@@ -89,7 +89,8 @@ fn a_reader_has_no_hold_on_its_sibling_with_the_network_on() {
     check(Machine::Host, Relation::ReaderBesideAWriterWithTheNetwork);
 }
 
-/// Tests a container, because there the first agent has shared memory and terminals in the floor tier, too.
+/// Tests the attacks in a container, because a container's first agent has shared memory and terminals even in the
+/// floor tier.
 #[test]
 fn a_reader_has_no_hold_on_its_parent_in_a_container() {
     if !has_containers() {

@@ -1,5 +1,4 @@
-//! Tests denials while no call of the agent runs. They are reported as an event of the agent, and attributed to no
-//! call.
+//! Tests denials while no call of the agent runs. Such a denial is an event of the agent, and belongs to no call.
 
 use std::fs;
 use std::io::Write;
@@ -40,7 +39,7 @@ fn begin(tier: Tier, replies: impl IntoIterator<Item = String>) -> FrontEnd {
     front
 }
 
-/// Makes the program connect, and waits until the program has read the request.
+/// Makes the program connect to `to`, and waits until the program has read the request.
 async fn connect(front: &FrontEnd, to: &'static str) {
     let go = front.world.project().join("go");
     let written = tokio::task::spawn_blocking(move || writeln!(fs::File::create(go).unwrap(), "{to}"));
@@ -61,7 +60,7 @@ async fn a_process_that_outlived_its_call_is_told_of_when_it_is_refused_and_with
         let mut front = begin(tier, replies);
         front.prompt("one").await;
         front.until("turn done").await;
-        // No call runs, and no result is due: the denial is reported by an event of its own.
+        // No call runs whose result could report the denial, so an event of its own reports it.
         connect(&front, "192.0.2.7").await;
         front.until("beside the calls").await;
         let told = front.seen().last().unwrap().clone();

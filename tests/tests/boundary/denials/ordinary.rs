@@ -190,7 +190,7 @@ fn furnish(world: &World) {
     fs::write(outside.join("theirs/file"), "theirs\n").unwrap();
     fs::write(outside.join("mine"), "mine\n").unwrap();
     world.give(&outside.join("mine"));
-    // The pipe is closed at once; a command that may not write never finds out.
+    // Nobody listens on this socket. A command without write access is denied before it finds that out.
     drop(UnixListener::bind(outside.join("theirs/socket")).unwrap());
     world.give(&outside);
     world.give(&outside.join("read-only"));

@@ -122,7 +122,8 @@ fn in_the_floor_servers_of_the_machine_and_files_outside_are_proved() {
     }
 }
 
-/// Tests several commands in one reply. Each of them is refused something.
+/// Tests several commands in one reply, each of which connects to a socket and is refused. Each denial must name the
+/// right call.
 #[test]
 fn a_refusal_belongs_to_the_call_whose_process_it_was() {
     for (user, tier) in everywhere() {
@@ -149,7 +150,8 @@ fn a_refusal_belongs_to_the_call_whose_process_it_was() {
     }
 }
 
-/// Tests a command with very many refused calls. It ends as usual, and the number of reported denials is bounded.
+/// Tests a command with very many refused system calls. It ends as usual, and the number of reported denials is
+/// bounded.
 #[test]
 fn a_flood_of_refused_calls_is_a_few_denials() {
     for (user, tier) in everywhere() {

@@ -10,9 +10,9 @@ use tests::{Finished, World, tier};
 pub(crate) struct Told {
     /// Tool result for the model.
     pub(crate) content: String,
-    /// True if the call was reported as failed.
+    /// True if the tool result is marked as an error.
     pub(crate) failed: bool,
-    /// Denials in the session log.
+    /// Denials of the call in the session log.
     pub(crate) denials: Vec<Value>,
 }
 

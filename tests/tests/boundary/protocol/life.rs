@@ -51,8 +51,8 @@ fn slay(pid: u32) {
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
 }
 
-/// Kills the process that `victim` returns while a command that resists its end runs. The run must continue with the
-/// next worker.
+/// Kills a process while a command that resists its end runs. `victim` returns that process for the worker's pid. The
+/// run must continue with the next worker.
 fn kill_during_a_call(tier: Tier, user: User, victim: fn(u32) -> u32) {
     let world = World::new(user);
     let server = model(&[
@@ -117,7 +117,7 @@ fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
         ]);
         let patch = world.own().join("out.diff");
         let child = start(&world, tier, &server, &["--patch", patch.to_str().unwrap()]);
-        // Every other moment counts from when the stubborn command and its daemon run.
+        // Every other moment counts from the time at which the stubborn command and its daemon run.
         if moment % 2 == 1 {
             world.pid_in("command");
         }
@@ -180,7 +180,7 @@ fn a_daemon_ends_with_its_call() {
     }
 }
 
-/// Tests a process that forks faster than its children can be listed. It ends when its time limit is over.
+/// Tests a command that forks faster than its processes can be listed. All of them end with the command's time limit.
 #[test]
 fn what_keeps_forking_ends_with_its_time() {
     for tier in tier::all() {

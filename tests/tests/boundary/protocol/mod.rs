@@ -177,7 +177,7 @@ fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
     }
 }
 
-/// Tests a second outcome of a call. It arrives after the call is closed.
+/// Tests a worker that sends a second outcome of a call, after the call is closed.
 #[test]
 fn a_second_outcome_is_a_violation() {
     let world = World::new(User::Myself);

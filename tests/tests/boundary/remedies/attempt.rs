@@ -73,7 +73,7 @@ fn attempt(ground: &Ground, scene: &Scene, input: &Value, flags: &[String]) -> (
     let request = Request::default();
     let ended = Arc::new(Mutex::new(Ended::default()));
     let server = model(scene, input, &request, &ended);
-    // The user's flags come last, and are those that count.
+    // The person's flags come last, and override the scene's.
     let mode = scene.flags.iter().copied().filter(|_| flags.first().is_none_or(|flag| flag != "--mode"));
     let mut exec = ground.world.exec(&server, &mode.collect::<Vec<_>>());
     let run = Finished::of(exec.args(flags));

@@ -26,7 +26,7 @@ pub(crate) struct Scene {
     pub(crate) tool: &'static str,
     pub(crate) input: fn(&Ground) -> Value,
     pub(crate) who: Who,
-    /// True if the scene has succeeded, judged by the files and by the model's last result.
+    /// True if the scene has succeeded, judged by the files and by the text of the model's last tool result.
     pub(crate) is_done: fn(&Ground, &str) -> bool,
     /// True if the first attempt already succeeds in the full tier.
     pub(crate) full_has_it: bool,

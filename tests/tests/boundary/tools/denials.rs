@@ -49,7 +49,7 @@ fn a_command_that_declared_to_read_cannot_write_though_the_project_is_writable()
 
 #[test]
 fn plain_permissions_are_no_denial_of_ours() {
-    // Root passes every permission; a worker of root has no capability, but owns its files.
+    // Root passes every permission check. A worker of root has no capability, but owns root's files.
     for (user, tier) in everywhere() {
         let world = World::new(user).in_tier(tier);
         let path = world.file("closed.txt", "closed\n");

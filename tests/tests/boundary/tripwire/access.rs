@@ -7,8 +7,8 @@ use nix::unistd::geteuid;
 use tests::repository::shell;
 use tests::{Finished, PLAIN_USER, User, World, skip, tier};
 
-/// Program that gives write access to everybody, or to one user by an access control list
-/// (`struct posix_acl_xattr_entry`).
+/// Program that gives write access to a path: to everybody, or to one user by an access control list (`struct
+/// posix_acl_xattr_entry`).
 const OPEN: &str = "import os, struct, sys\n\
     how, path = sys.argv[1:]\n\
     entry = lambda tag, rights, id=0xffffffff: struct.pack('<HHI', tag, rights, id)\n\
@@ -19,7 +19,7 @@ const OPEN: &str = "import os, struct, sys\n\
     if how == 'list': os.setxattr(path, 'system.posix_acl_access', acl)\n\
     if how == 'default': os.setxattr(path, 'system.posix_acl_default', acl)\n";
 
-/// Program that prints the access to each path.
+/// Program that prints the mode, owner, group and access control lists of each path.
 const SHOW: &str = "import os, sys\n\
     for path in sys.argv[1:]:\n\
     \x20   lists = [a for a in os.listxattr(path) if 'posix_acl' in a] if os.path.exists(path) else []\n\
@@ -58,7 +58,7 @@ fn shown(world: &World) -> String {
     shell(world, &format!("python3 show.py {all}")).stdout
 }
 
-/// Returns one command for every way of opening every path.
+/// Returns the commands that give write access to each path in each way of [`OPEN`].
 fn opened() -> Vec<String> {
     let of = |hows: &[&str], paths: &[&str]| -> Vec<_> {
         let on =

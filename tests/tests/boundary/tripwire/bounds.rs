@@ -140,7 +140,7 @@ fn a_crowd_that_a_repository_brings_along_frees_nothing_of_the_persons() {
         .chain([(&CROWDS[0], Tier::Full), (&CROWDS[1], Tier::Full)]);
     let cases = cases.filter(|(_, tier)| tier::all().contains(tier));
     side_by_side(cases, |(Crowd { name, fill, refused }, tier)| {
-        // Files are made fastest on a tmpfs, of which the full tier has one of its own.
+        // Files are created fastest on a tmpfs. The full tier replaces the host's `/dev/shm` by a private one.
         let world = furnished(fill, if tier == Tier::Full { PLACE } else { "/dev/shm" });
         let before = names(&world);
         let look = sandbox(&world, tier, &[], "true");

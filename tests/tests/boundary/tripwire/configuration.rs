@@ -51,12 +51,12 @@ fn what_a_repository_brings_along_is_left_alone_and_holds_nobody() {
     }
 }
 
-/// Tests a file that cannot be restored. It is reported, and moved away.
+/// Tests a changed file that is too large to be restored. The change is reported, and the file is moved away.
 #[test]
 fn what_was_too_large_to_be_kept_is_reported_and_moved_aside() {
     let world = repository(User::Myself);
     world.file(".envrc", vec![b'x'; 17 << 20]);
-    // In the full tier it cannot be changed.
+    // Only in the floor tier can the command change the file.
     let (done, told) = attack(&world, Tier::Floor, "echo evil > .envrc");
     let place = &done.events_of("restored")[0]["places"][0];
     assert_eq!(place["restored"], false, "{}", done.stdout);

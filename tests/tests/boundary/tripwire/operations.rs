@@ -210,7 +210,7 @@ fn dated(user: User) -> World {
     let amended =
         shell(&world, &format!("{ALWAYS}{mark}; git add -A; git commit -q --amend --reset-author -m base"));
     assert_eq!(amended.code, 0, "{}", amended.stderr);
-    // Removes the objects of the first form of the commit.
+    // Removes the objects of the commit before it was amended.
     shell(&world, "git reflog expire --all --expire=now; git gc -q --prune=now");
     world
 }

@@ -139,7 +139,7 @@ fn a_planted_list_of_conflicts_makes_the_host_copy_no_secret() {
     }
 }
 
-/// Tests a file that git does not have: it is moved away, and the person can permit it to stay.
+/// Tests a file in a git directory that is not git's own: it is moved away, and the person can permit it to stay.
 #[test]
 fn what_has_no_part_in_a_git_directory_is_moved_aside_and_can_be_accepted() {
     const MAKE: &str = "mkdir -p .git/annex/deep; echo kept > .git/annex/deep/file; echo loose > .git/loose";

@@ -1,5 +1,5 @@
-//! Tests promisor remotes. Git asks them for missing objects. So even with the agent's network off, their addresses
-//! could send out data that an agent has read.
+//! Tests promisor remotes, which git asks for missing objects. Even with the network off, an agent could send out data
+//! that it has read by writing the data into the address of such a remote.
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Tests other directories that agents may write: repositories in them are watched, and no remote leads to an unwatched
-//! directory.
+//! Tests directories outside of the project that agents may write: repositories in them are watched, and no remote
+//! leads to an unwatched directory.
 
 use std::fs;
 
@@ -107,7 +107,7 @@ fn no_remote_leads_into_the_cache() {
     }
 }
 
-/// Tests a link that appears after an address was found harmless: in the same call, or in another session.
+/// Tests a link that appears after the address of a remote was found harmless: in the same call, or in another session.
 #[test]
 fn an_address_in_the_project_does_not_come_to_lead_into_the_cache() {
     for (user, tier) in tier::everywhere() {

@@ -146,7 +146,7 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
     }
 }
 
-/// Tests a `.git` file that names another repository: it gives no access to that one.
+/// Tests a `.git` file that names another repository: it gives no access to that repository.
 #[test]
 fn a_git_file_that_lies_widens_no_right() {
     for tier in tier::all() {
