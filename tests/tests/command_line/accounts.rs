@@ -13,8 +13,8 @@ fn writer(task: &str) -> String {
     calls(&[("spawn_agent", json!({"task": task, "access": "write"}))])
 }
 
-/// Returns for each sub-agent the changed files in its result, relative to the project, and the reason why others may
-/// have changed.
+/// Returns for each sub-agent the changed files in its result, relative to the project, and the reason why the list of
+/// files may be incomplete.
 fn accounts(world: &World) -> BTreeMap<String, Vec<String>> {
     let project = format!("{}/", world.project().display());
     let results = world.log().into_iter().filter(|event| event["type"] == "sub_agent_result");

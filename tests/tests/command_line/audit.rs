@@ -63,7 +63,7 @@ fn what_an_agent_could_do_is_what_is_declared() {
         let audit = probe(&world, "auto", 0);
         assert_eq!(audit["differences"], json!([]), "{user:?} {tier}");
         assert_eq!(outcome(&of(&audit, &world.project().join("src"))["write"]), ("allowed", "done"));
-        // In the floor tier the names of hidden files can be listed. In neither tier can their contents be read.
+        // In the floor tier an agent can list the names of hidden files. In neither tier can it read their contents.
         for hidden in [world.project().join("secret"), world.home().join(".ssh")] {
             let listed = if tier == Tier::Full { ("denied", "refused") } else { ("depends", "done") };
             assert_eq!(outcome(&of(&audit, &hidden)["read"]), listed, "{tier} {}", hidden.display());
@@ -71,7 +71,7 @@ fn what_an_agent_could_do_is_what_is_declared() {
         for secret in [world.project().join("secret/key.txt"), world.home().join(".ssh/id")] {
             assert_eq!(outcome(&of(&audit, &secret)["read"]), ("denied", "refused"), "{tier}");
         }
-        // In the floor tier protected files are restored afterwards, not read-only.
+        // In the floor tier protected files are writable, and changes are undone afterwards.
         let protected = if tier == Tier::Full { "denied" } else { "depends" };
         assert_eq!(
             outcome(&of(&audit, &world.project().join(".git/config"))["write"]).0,

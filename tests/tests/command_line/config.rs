@@ -290,7 +290,7 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
     assert!(code == 0 && seen.contains("trusted in this form"), "{seen}");
     assert!(writes());
     assert!(trust(&world, "").1.contains("the project's settings are already trusted"));
-    // A changed file needs a new answer, and the earlier trust does not return when the file is changed back.
+    // A changed file needs a new answer. Trust in an earlier content does not return when the file is changed back.
     world.file(NAME, format!("rights.write = [{outside:?}]\nmodel = \"big\"\n"));
     assert!(!writes());
     assert!(trust(&world, "n\n").1.contains("model \"big\""));

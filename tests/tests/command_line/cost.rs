@@ -63,7 +63,7 @@ fn three_is_money_that_is_spent_and_no_request_follows() {
     assert_eq!((&result["reason"], &result["steps"]), (&json!("cost_limit"), &json!(2)));
     assert_eq!(result["message"], "the limit of $0.030 is reached: the requests so far cost $0.030");
     assert_eq!((server.requests().len(), dollars(&result["cost_usd"])), (2, 0.03));
-    // The calls of the last reply have results, although the model is not asked again.
+    // The calls of the last reply get results, although no further request is sent.
     assert_eq!(run.events_of("tool_call_finished").len(), 2);
     // A setting has the same effect, and a project may lower it. A failed attempt costs nothing, as its tokens are
     // unknown.

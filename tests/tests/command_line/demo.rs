@@ -265,7 +265,7 @@ fn attack(world: &World, arguments: &[&str], missing: &[&str]) -> Command {
     command
 }
 
-/// Returns the rows of a printed table of attacks that say that the attack succeeded.
+/// Returns the attacks that succeeded, by the rows of the printed table.
 fn through(run: &Finished) -> Vec<&str> {
     run.stdout.lines().filter_map(|line| line.strip_prefix("  GOT THROUGH  ")).collect()
 }
@@ -327,7 +327,7 @@ fn attacks_need_a_sandbox_and_say_so() {
     assert!(run.stderr.contains("--attack"), "{}", run.stderr);
 }
 
-/// Targets of the attacks, for an attacker without a sandbox.
+/// Targets of the attacks for the control, in which the attacker has no sandbox.
 struct Open {
     world: World,
     supervisor: Child,

@@ -1,5 +1,5 @@
-//! Tests the digests of access in all reports of a session: different access has another digest, line and reason, and
-//! equal access has equal ones. In both tiers, as root and as a plain user.
+//! Tests the digests of access in all reports of a session: reports of different access differ in digest, line and
+//! reason, and reports of equal access do not. Runs in both tiers, as root and as a plain user.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn ask(world: &World, command: &[&str], root: Option<&Path>) -> Value {
     serde_json::from_str(&Finished::of(&mut asked).expect(0).stdout).unwrap()
 }
 
-/// Returns the `data` about the worker that the last session started.
+/// Returns the `data` of the last `worker_started` event.
 fn worker_started(log: &[Value]) -> &Value {
     let started = log.iter().rfind(|event| event["type"] == "worker_started");
     &started.unwrap_or_else(|| panic!("no worker was started: {log:#?}"))["data"]

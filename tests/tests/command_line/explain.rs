@@ -130,7 +130,7 @@ fn explain(world: &World, tier: Tier, arguments: &[&str], what: &Path) -> Value 
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// Returns `yes` if the action is possible by the answer, else `no`.
+/// Returns `yes` if the action is possible according to the answer, else `no`.
 fn can(answer: &Value) -> &'static str {
     let stopped = ["not_permitted", "failed"].map(|why| answer["tried"]["outcome"] == why).contains(&true);
     // In the floor tier the names in a hidden directory can be listed, but no file can be read.
@@ -205,7 +205,7 @@ fn the_grant_that_is_named_allows_it() {
             let path = world.root().join(path);
             let said = explain(&world, tier, &["--mode", mode], &path);
             let write = &said["path"]["write"];
-            // In the floor tier protected files are restored afterwards, not read-only.
+            // In the floor tier protected files are writable, and changes are undone afterwards.
             assert_ne!(write["verdict"], "allowed", "{said:#}");
             let grant: Vec<&str> = write["grant"].as_str().unwrap().split(' ').collect();
             let mode = if grant[0] == "--mode" { &[][..] } else { &["--mode", mode] };

@@ -26,7 +26,8 @@ fn world() -> World {
     world
 }
 
-/// Returns the last message of an `exec`. The model server has the reply ten times, and must get exactly one request.
+/// Runs `exec` with a model server that has `reply` ten times, and checks that the server gets exactly one request.
+/// Returns the last message of the run.
 fn failure(reply: &Reply, flags: &[&str]) -> String {
     let world = world();
     let server = serve((0..10).map(|_| reply.clone()));
@@ -119,7 +120,7 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
         // The server sends its greeting only after the request.
         stream.read_exact(&mut [0; 4]).unwrap();
         stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n").unwrap();
-        // The server answers only one connection. A second attempt would be refused.
+        // The server takes only one connection, so a second attempt would be refused.
     });
     let run = Finished::of(&mut world().task(&format!("http://{address}"), ["do it"])).expect(6);
     server.join().unwrap();
@@ -190,7 +191,7 @@ fn a_task_in_the_arguments_never_waits_for_standard_input() {
     let mut command = world.task(&server.base_url(), ["do it"]);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Open and silent until the run is over.
+    // Standard input stays open and silent until the run is over.
     let input = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     drop(input);
@@ -211,7 +212,8 @@ fn input_that_is_no_task_is_a_clear_error() {
     ");
 }
 
-/// Returns the project's files as a command there sees them.
+/// Runs a command that lists the project's files, and returns the list. On the command line, the project's path stands
+/// between `line` and `rest`.
 fn listed(world: &World, line: &[&str], rest: &[&str]) -> String {
     let mut command = world.bailiwick(line);
     command.arg(world.project()).args(rest).current_dir(world.root());

@@ -36,7 +36,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bailiwick exec --provider openai", "it asks another API: session/providers"),
 ];
 
-/// Session id in the documents. The tests replace it.
+/// Session id in the examples of the documents. The tests replace it by the id of a real session.
 const NAMED: &str = "01a203d8";
 
 /// Commands with another status than 0, as the text next to them says.

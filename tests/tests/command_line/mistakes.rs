@@ -140,7 +140,7 @@ fn a_disk_that_is_full_ends_a_run_and_says_what_is_safe() {
     let own = world.own().display().to_string();
     let mount = format!("mount -t tmpfs -o size=40k tmpfs {own}");
     let server = model_of([done()]);
-    // The log has room for the beginning, and not for such a task.
+    // The disk has room for the first events of the log, but not for this task.
     let task = format!("--base-url {} \"$(printf 'x %.0s' {{1..30000}})\"", server.base_url());
     let run = in_namespaces(&world, &["-Urm"], &mount, &task).expect(1);
     assert_eq!(server.connections(), 0, "what is not in the log is not asked");

@@ -30,7 +30,7 @@ struct Site {
     temp: PrivateTemp,
     programs: Programs,
     spawner: Spawner,
-    /// User that workers run as. `None` if it is this process's user.
+    /// User as whom workers run. `None` if that is the user of this process.
     owner: Option<Identity>,
 }
 
@@ -238,7 +238,7 @@ async fn an_approved_command_runs_as_shown_under_its_grant_and_no_more() {
     assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
     assert!(String::from_utf8_lossy(&notes.printed).contains("printed"));
     assert_eq!(fs::read(&beyond).unwrap(), b"untouched\n");
-    // Control: with the grant that it needs, the same effect writes there too.
+    // Control: with a grant for this path, the same effect writes there too.
     let mut both = write(&site.world.project());
     both.write.push((&beyond).into());
     let (outcome, _) = site.carry_out(site.shot(effect, both)).await;

@@ -22,7 +22,7 @@ fn run(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
     Finished::of(&mut world.task(&server.base_url(), arguments)).expect(0)
 }
 
-/// Runs a command whose standard input is a pipe that stays open.
+/// Runs a command whose standard input is a pipe that stays open and silent.
 fn with_open_stdin(command: &mut Command) -> Finished {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();

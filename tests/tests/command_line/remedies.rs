@@ -35,7 +35,7 @@ const ACTS: [Act; 8] = [
     Act::Hook,
 ];
 
-/// Output of a command that was not denied. The command's own text does not contain it.
+/// Output of a command whose action succeeded. The text of the command itself does not contain it.
 const DID_IT: &str = "did-2";
 
 struct Ran {

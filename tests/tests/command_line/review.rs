@@ -1,5 +1,5 @@
-//! Tests `exec review`: a sandbox without write access reads a change and finds the places of findings, and the
-//! repository cannot influence that.
+//! Tests `exec review`: it reads a change in a sandbox without write access, finds the lines of the findings, and
+//! cannot be influenced by the repository.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Tests `exec --schema`: the answer fits the schema.
+//! Tests `exec --schema`: the run's answer conforms to the JSON schema.
 
 use serde_json::{Value, json};
 use tests::replies::{model_of, says, shell};

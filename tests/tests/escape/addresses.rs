@@ -1,4 +1,5 @@
-//! Tests the machine's own, link-local and metadata addresses. They need permissions besides the network.
+//! Tests addresses of the machine itself, link-local and metadata addresses. Each needs a permission besides network
+//! access.
 
 use std::net::TcpListener;
 
@@ -10,7 +11,7 @@ use tests::{Finished, Programs, User, World, skip, tier};
 
 use crate::attack::Tried;
 
-/// Addresses of the machine, each with the flags that permit it.
+/// Addresses of the machine, each with the values of `--reach` that permit it.
 const ADDRESSES: [(&str, &[&str]); 4] = [
     ("127.0.0.1", &["host"]),
     ("10.9.8.7", &["host"]),
@@ -18,7 +19,7 @@ const ADDRESSES: [(&str, &[&str]); 4] = [
     ("169.254.169.254", &["host", "link-local", "metadata"]),
 ];
 
-/// True if a confined program reaches a listener.
+/// True if a confined program with these values of `--reach` connects to the listener.
 fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
     let flags: Vec<_> =
         ["--net", "on"].into_iter().chain(reach.iter().flat_map(|to| ["--reach", to])).collect();

@@ -29,7 +29,7 @@ pub(crate) enum Unconfined {
     /// The attack succeeds.
     Works,
     /// The kernel accepts the attack, but finds wrong arguments or a missing module. The error differs from that of a
-    /// denial.
+    /// denied attack.
     Reaches,
 }
 
@@ -95,7 +95,7 @@ impl Attack {
     }
 }
 
-/// Prefixes of attacks, each with the users that it stands for.
+/// Prefixes of the rows of the table, each with the users who can carry out such an attack.
 const BY: [(&str, Who); 5] = [
     ("root: ", Who::Root),
     ("root alone: ", Who::RootAlone),
@@ -142,7 +142,7 @@ impl Tried {
     }
 }
 
-/// World, tier and network in which attacks are made.
+/// World, tier and network access with which attacks are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) world: &'a World,

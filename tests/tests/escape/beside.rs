@@ -34,7 +34,7 @@ fn a_command_that_only_reads_changes_nothing() {
         let probe = Programs::get().path("probe");
         let acts = victim.aim(OF_A_READER, &world).join(" ");
         let command = format!("{} {acts}", probe.display());
-        // `bailiwick sandbox` shows what such a command can do.
+        // `bailiwick sandbox` with read access shows what a read-only command can do.
         let mut sandbox = world.sandbox(tier, &["--access", "read", "--net", "on"], "bash");
         let shown = Tried::all(&Finished::of(sandbox.args(["-c", &command])).stdout);
         let call = |access: &str| ("shell_exec", json!({"command": command, "access": access}));
@@ -135,7 +135,7 @@ fn visit(command: &mut Command) -> Vec<String> {
         let Some(port) = lines.next() else { break };
         let address = (host, port.parse().unwrap());
         if let Ok(mut stream) = TcpStream::connect(address) {
-            // A server that closes the connection at once was reached too, so its own output counts.
+            // The server may close the connection at once. Its own output shows that it was reached.
             let _ = stream.write_all(b"visitor");
         }
     }

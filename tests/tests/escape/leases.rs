@@ -27,7 +27,8 @@ const HOLDER: &str = "import fcntl, os, signal, struct, sys\n\
     print(*map(attempt, acts), flush=True)\n\
     input()\n";
 
-/// Runs [`HOLDER`]. Returns its error numbers, and that of a non-blocking open of the file on the host meanwhile.
+/// Runs [`HOLDER`]. Returns the program's error numbers, and the error number of a non-blocking open of the file by the
+/// host while the program waits.
 fn hold(command: &mut Command, world: &World) -> (Vec<i32>, i32) {
     let outside = world.root().join("outside");
     command.args(["-c", HOLDER]).arg(&outside).stdin(Stdio::piped()).stdout(Stdio::piped());

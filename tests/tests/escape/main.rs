@@ -40,7 +40,8 @@ fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
 
-/// Waits until the victim is harmed. That may take a moment: a signal, for example, must be delivered first.
+/// Waits until the victim is harmed, because a signal, for example, must first be delivered. Returns false after a
+/// minute.
 fn harm_comes(victim: &Victim, said: &str) -> bool {
     let began = Instant::now();
     while victim.harm(said).is_none() {
@@ -74,7 +75,8 @@ fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
     }
 }
 
-/// Makes all attacks against one victim. After harm, repeats halves of them to find the attack that caused it.
+/// Makes all attacks against one victim. If the victim is harmed, repeats halves of the attacks to find the harmful
+/// one.
 fn check_denials(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
     let (tried, harm) = against_one(place, rows, way);
     let allowed = rows.iter().zip(&tried).filter(|(row, tried)| match row.held(place.tier) {

@@ -29,7 +29,7 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// Connects this thread's network namespace with that of the other machine. This thread's must be new.
+    /// Connects this thread's network namespace, which must be new, with that of the other machine.
     fn new(world: &World) -> Self {
         let (jobs, work) = channel::<Job>();
         let (tell, told) = channel();
@@ -64,7 +64,7 @@ impl Neighbour {
         Self { jobs, sniffer }
     }
 
-    /// True if the other machine can connect to this address of the sandbox's machine.
+    /// True if the other machine can connect to this address of the machine with the sandbox.
     fn connects_to(&self, address: &'static str, port: u16) -> bool {
         let (tell, told) = channel();
         let connect = move || tell.send(TcpStream::connect((address, port)).is_ok()).unwrap();
@@ -198,7 +198,7 @@ fn no_neighbour_hears_of_a_group_that_is_joined_inside() {
     });
 }
 
-/// True if a confined program reaches a listener.
+/// True if a confined program with these values of `--reach` connects to the listener.
 fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
     let flags = [&["--net", "on"], reach].concat();
     let mut sandbox = world.sandbox(tier, &flags, Programs::get().path("probe"));
@@ -224,7 +224,7 @@ fn a_private_network_is_a_right_of_its_own() {
     });
 }
 
-/// Tests a resolver in a private network. It is permitted because the machine's `/etc/resolv.conf` names it.
+/// Tests a resolver in a private network. A program may reach it because the machine's `/etc/resolv.conf` names it.
 #[test]
 fn the_resolver_of_the_machine_is_reached_in_a_private_network() {
     beside_a_neighbour(|neighbour, world, tier| {

@@ -34,7 +34,8 @@ fn as_held_there(row: Attack) -> Attack {
     Attack { floor: otherwise.map_or(row.floor, |&(_, errnos)| Held::With(errnos)), ..row }
 }
 
-/// True if the running kernel is so old that another layer denies the attack in this tier, with that layer's error.
+/// True if the running kernel is so old that another layer than Landlock denies the attack, and the error is that
+/// layer's.
 pub(crate) fn is_held_otherwise(row: &Attack, tier: Tier, tried: &Tried) -> bool {
     let abi = landlock_abi().unwrap_or(0);
     let is_old =

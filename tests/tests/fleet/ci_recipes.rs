@@ -127,7 +127,7 @@ fn a_file_with_the_key_is_read_by_nobody_inside() {
         command.env_remove("ANTHROPIC_API_KEY").env("BAILIWICK_KEY_FILE", &file);
         let run = Finished::of(&mut command);
         assert_eq!(server.requests().len(), 2, "{}", run.stderr);
-        // The second text is the beginning of the key in base64: masking hides only the plain key.
+        // The second text is the beginning of the key in base64, because masking would hide only the plain key.
         for told in [KEY, "c2stYW50LWNhbmFyeS", "key-of-the-runner\n"] {
             assert!(!sent(&server).contains(told), "{kind:?}: {}", sent(&server));
         }

@@ -91,7 +91,7 @@ fn shards_of_an_array_are_everything_and_merge_into_one() {
         let run = shard(&world, &server, index).expect(0);
         assert!(run.stderr.contains(&format!("{taken} to run")), "{}", run.stderr);
     }
-    // One shard has not run yet: its tasks are named as missing, and all others have results.
+    // One shard has not run yet: its tasks are reported as missing. All tasks of the other shards have results.
     let all = ["--tasks", "tasks.jsonl", "--output"];
     let run = merge(&world, &[&[shards[0], shards[2]][..], &all, &["part"]].concat()).expect(3);
     assert!(run.stderr.contains("no result of these tasks: t001 (queued), t004 (queued)"), "{}", run.stderr);

@@ -1,4 +1,4 @@
-//! Tests pages that the model requests: the packets in the test's internet, the approvals, and compromised guests.
+//! Tests web pages that the model requests: the packets in the test's internet, the approvals, and compromised guests.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ fn no_page_leads_to_the_machine_or_its_neighbours() {
             };
             assert!(result.contains(expected), "{tier} {name}: {result}");
         }
-        // Control: with the permission, the connection is made, and the answer is no HTTP.
+        // Control: with the permission, the connection is made. The server's answer is not HTTP.
         let reach = ["--mode", "auto", "--net", "on", "--reach", "host"];
         ground.take();
         ground.world.run(&model(&fetching(&["http://loopback.example:7/"])), &reach);

@@ -99,7 +99,8 @@ print(sum(c.recv(9) == b'x' for c in all))";
     });
 }
 
-/// Fills the gateway with connections to the silent host. The gateway resets further ones until the time limit is over.
+/// Opens more connections to the silent host than a gateway keeps. The gateway resets further ones, and the others when
+/// their time limit is over.
 #[test]
 fn connections_that_nobody_answers_hold_no_command_up() {
     on_a_machine("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {
@@ -202,7 +203,7 @@ fn writes_nothing(ground: &Ground, tier: TierChoice) {
     let written = taken_over(ground, tier, &acts(&all)).stdout;
     assert_eq!(written.lines().count(), all.len(), "{tier:?}: {written}");
     for (directory, said) in all.iter().zip(written.lines()) {
-        // The full tier has an own `/dev/shm`, which goes with the gateway.
+        // In the full tier, `/dev/shm` is private to the gateway, and disappears with it.
         let is_own = tier == TierChoice::Full && *directory == "/dev/shm";
         let is_denied = said.starts_with('E') || is_own && said == "1";
         assert!(is_denied && !Path::new(directory).join("planted").exists(), "{tier:?}: {directory}: {said}");

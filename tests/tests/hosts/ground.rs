@@ -106,7 +106,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Starts the servers of a network: those of the machine, or those of the internet.
+    /// Starts the servers of a network: those of the machine if `device` is `lo`, otherwise those of the internet.
     fn new(device: &str, directory: &Path, certificate: Option<&Path>, setup: &[&str]) -> Self {
         let is_outside = device != "lo";
         let mut command = Command::new(if is_outside { "unshare" } else { PYTHON });
@@ -206,7 +206,7 @@ impl Ground {
                 "addr add 203.0.113.1/24 dev there",
                 "addr add 203.0.113.53/24 dev there",
                 "route add blackhole 192.0.2.0/24",
-                // All these addresses are local here; the address of the machine is not among them.
+                // These addresses are local in this namespace. The address of the machine is not among them.
                 "route add local 203.0.113.0/25 dev lo",
                 "route add local 0.0.0.0/0 dev lo",
                 "-6 addr add 2001:db8::1/64 dev there nodad",

@@ -31,7 +31,8 @@ fn guests_of(log: &[Value], kind: &str) -> Vec<Value> {
     started.map(|event| event["data"].clone()).filter(|data| data["kind"] == kind).collect()
 }
 
-/// Opens a conversation whose agent holds a connection to one host, or fetches a page of another that never answers.
+/// Opens a conversation whose agent holds a connection to one host, or fetches a page of a second host that never
+/// answers.
 fn serve(ground: &Ground, replies: Vec<String>) -> (Served, Value, ReplayServer) {
     let model = model_of(replies);
     let mut served = Served::greeted(&ground.world);

@@ -1,4 +1,4 @@
-//! Tests connections to other hosts than the allowed ones. They wait while a person is asked through the front end.
+//! Tests connections to hosts that are not allowed yet. They wait while a person is asked through the front end.
 
 use std::time::{Duration, Instant};
 
@@ -216,7 +216,8 @@ fn with_the_end_of_the_command_its_question_ends() {
         let request = front.asked();
         front.until("event/approvalClosed");
         front.answer(&request, &json!({"decision": "approved"}));
-        // The command was denied that host, and the person is offered another run with it.
+        // The command was denied the host. Now the person is offered another run of the command with access to this
+        // host.
         front.leave();
         let left = front.until("event/turnFinished");
         assert_eq!(left["params"]["data"]["reason"], "done", "{left}");

@@ -260,7 +260,7 @@ fn modules_import_lower_floors_alone() {
 /// Returns the names that a module exports, each with the submodule that defines it.
 fn exported(text: &str) -> BTreeMap<String, String> {
     let mut exported = BTreeMap::new();
-    // The visibility of the export does not matter.
+    // `use` and `pub use` both count as exports.
     for (at, _) in text.match_indices(" use ") {
         let path = text[at + " use ".len()..].split(';').next().unwrap_or_default();
         let Some((module, names)) = path.split_once("::") else { continue };

@@ -32,7 +32,7 @@ fn on_a_runtime<T>(body: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body)
 }
 
-/// Starts a server with this access. A call of its tool carries out the action in `words`.
+/// Starts a server with this access. A call of the server's tool carries out the action in `words`.
 async fn started(
     world: &World,
     user: User,
@@ -50,7 +50,7 @@ async fn started(
     DescribedServer::start(&programs, confined, fake(words)).await.unwrap()
 }
 
-/// Returns the text of the result of one action.
+/// Starts a server, makes it carry out the action in `words`, and returns the text of the result.
 fn act(user: User, tier: Tier, world: &World, rights: &ServerRights, words: &[&str]) -> String {
     on_a_runtime(async {
         let words = [&["does"], words].concat();

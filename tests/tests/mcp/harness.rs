@@ -12,7 +12,7 @@ use ipc::pipe::{FrameReader, Outgoing};
 use tokio::runtime::Builder;
 use worker::mcp::{McpError, Patience, serve};
 
-/// Time limit above all durations, so that a guest that blocks fails its test.
+/// Time limit beyond all limits that are tested, so that a guest that blocks fails its test.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Short time limits, for tests that wait until a limit is reached.
@@ -110,7 +110,7 @@ impl Guest {
         }
     }
 
-    /// Returns the outcome of a request. The next report must be its end.
+    /// Returns the outcome of a request. Panics unless the guest's next report is this outcome.
     pub fn done(&mut self, request: u64) -> Result<McpResult, McpFailure> {
         match self.report() {
             McpReport::Done { request: found, outcome } if found == request => outcome,
@@ -138,7 +138,7 @@ impl Guest {
         }
     }
 
-    /// Returns the failure of an open request. It must be the same as that of the server.
+    /// Returns the failure of an open request. The server must then be reported as gone, with the same failure.
     pub fn gone_in(&mut self, request: u64) -> McpFailure {
         let failure = self.done(request).unwrap_err();
         assert_eq!(self.gone(), failure);
@@ -149,7 +149,7 @@ impl Guest {
         broken(self.gone_in(request))
     }
 
-    /// Waits for a guest that ends by itself, and returns its result.
+    /// Waits for a guest that ends by itself, and returns the guest's result.
     pub fn reports_end(&mut self) -> Result<(), McpError> {
         self.thread.take().unwrap().join().unwrap()
     }

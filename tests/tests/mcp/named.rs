@@ -22,7 +22,8 @@ fn outside(world: &World) -> PathBuf {
     place
 }
 
-/// Writes a file outside of the project with the server `docs`. The server's entry also gets the members of `more`.
+/// Writes a file outside of the project that has the server `docs`. The members of `more` are added to the server's
+/// entry.
 fn file(world: &World, more: &Value) -> PathBuf {
     let mut entry = json!({"command": "./server.sh", "read": ["."]});
     entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

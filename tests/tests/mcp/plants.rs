@@ -167,7 +167,8 @@ fn a_server_that_plants_things_reaches_nobody_and_no_link_of_its_own_is_followed
                 "{user:?} {tier} {lent}"
             );
             assert!(fs::symlink_metadata(own.join(".cache")).unwrap().is_symlink(), "the link is planted");
-            // The supervisor prepares the server's directory again before each start, and finally removes it.
+            // Before each start, the supervisor prepares the server's directory again. In the end, it removes the
+            // directory.
             for _ in 0..2 {
                 ground.call();
                 assert_eq!(ground.targets(), before, "{user:?} {tier} {lent}");

@@ -81,7 +81,7 @@ fn a_call_shows_its_progress_and_is_taken_back_with_its_turn() {
     assert_eq!(delta["data"]["text"], "1 of 3: step\n");
     served.call("interrupt", json!({"conversation_id": conversation}));
     served.until("event/toolCallFinished");
-    // The server answers a prompt once it has been told that the call is taken back.
+    // The server gets this request after the message that the call is cancelled.
     let prompt = json!({"server": "docs", "name": "greet", "arguments": {"who": "Ada"}});
     served.call("getPrompt", json!({"conversation_id": conversation, "prompt": prompt}));
     let expanded = served.until("event/promptExpanded");

@@ -36,7 +36,7 @@ impl Asking {
         self.served.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string());
     }
 
-    /// Returns the result of the call that asked.
+    /// Returns the result of the call during which the server asked.
     fn finished(&mut self) -> String {
         let finished = self.served.until("event/toolCallFinished");
         finished["data"]["content"].as_str().unwrap_or_default().to_owned()
@@ -171,7 +171,7 @@ fn a_question_for_a_secret_a_page_or_a_form_that_cannot_be_shown_is_declined_and
             "too long",
         ),
     ] {
-        // A server of 2026-07-28 asks by a result.
+        // A server of MCP version 2026-07-28 asks by the result of a call.
         for mode in ["asks", "modern-asks"] {
             let world = asking_world(tier::all()[0], mode, &question);
             let mut asking = Asking::in_mode(&world, "ask");

@@ -28,7 +28,7 @@ fn batch(world: &World, base_url: &str, arguments: &[&str]) -> Finished {
 #[test]
 fn each_run_of_a_batch_has_the_servers_that_its_flags_name() {
     let world = World::new(User::Myself);
-    // Beside the project: a run of a batch has a copy of the project at another place.
+    // The server is outside of the project, because each run of a batch works on a copy of the project elsewhere.
     let place = world.outside();
     copy_program(env!("CARGO_BIN_EXE_fake-mcp-server").as_ref(), &place.join("fake"));
     let mut command = world.bailiwick(["mcp", "add", "docs", "--yes", "--read", ".", "--read"]);
@@ -71,7 +71,7 @@ fn a_run_behind_a_relay_has_its_own_servers_and_they_do_not_reach_the_relay() {
     let ran = Finished::of(run.arg(world.project()).args(world.tier_flags()).args(flags)).expect(0);
     let finished = ran.events().into_iter().find(|event| event["type"] == "tool_call_finished").unwrap();
     assert!(finished["data"]["content"].as_str().unwrap().contains("hello"), "{finished}");
-    // A server that is given the directory of the socket reaches it no more than an agent does.
+    // Even a server with access to the socket's directory cannot connect to the socket.
     let given = directory.display().to_string();
     let script = "#!/bin/sh\npython3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' \
         \"$(ls -d RUN/*)\" 2> \"$HOME/tried\"\nexec ./fake echo\n";

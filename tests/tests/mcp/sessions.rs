@@ -307,7 +307,7 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
     add(&world, &["--env", "MCP_TOKEN", "--env", "MORE"]).expect(0);
     assert_eq!(call("docs__echo", &[]).0, "denied");
     assert!(listed().contains("  unasked  echo (asks again: the tool has changed)\n"), "{}", listed());
-    // A server that is removed takes its grants along, and the next one of that name has none.
+    // Removing a server removes its grants. The next server of that name has none.
     let removed = Finished::of(world.bailiwick(["mcp", "remove", "docs", "-C"]).arg(world.project()));
     let told = format!("\necho no longer runs without a question in {}\n", world.project().display());
     assert!(removed.expect(0).stdout.ends_with(&told));

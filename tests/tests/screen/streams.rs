@@ -276,7 +276,7 @@ fn a_file_is_left_where_the_command_stopped_reading() {
             (b"a\nb\nc\n".to_vec(), "true", "a\nb\nc\n"),
             (b"a\nb\nc\n".to_vec(), "read x; echo $x", "b\nc\n"),
             (b"a\nb\nc\n".to_vec(), "cat", ""),
-            // What the command puts into the pipe itself is not the file's.
+            // Bytes that the command itself writes into the pipe do not count as bytes of the file.
             (b"a\nb\n".to_vec(), "read x; echo mine and more > /proc/self/fd/0", "a\nb\n"),
         ] {
             let mut file = File::open(outside(&world, &content)).unwrap();

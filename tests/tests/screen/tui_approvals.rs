@@ -43,7 +43,7 @@ impl Asked {
         self.ui.press_until(key, text);
     }
 
-    /// Returns the last tool result that the model got.
+    /// Returns the body of the last request to the model, which ends with the tool result.
     fn told(&self) -> String {
         String::from_utf8(self.server.requests().last().unwrap().body.to_vec()).unwrap()
     }
@@ -58,7 +58,7 @@ impl Asked {
 
     /// Ends the UI, and checks that no process is left.
     fn leave(mut self) {
-        // What was typed for a card that was gone already stands in the prompt.
+        // Keys for a card that has already closed are in the prompt.
         self.ui.types("\x15:q\r");
         let left = self.ui.end();
         assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);

@@ -54,7 +54,7 @@ fn an_edit_is_shown_as_a_diff_and_made_if_it_is_allowed() {
     assert_eq!(world.read("a.txt"), "one\n2\nthree\n");
     let ends = editor.seen("tool_call_update");
     assert_eq!(ends.last().unwrap()["status"], "completed");
-    // A denial is the end of the call, and not of the turn.
+    // A denial ends the call, but not the turn.
     assert_eq!(editor.turn(&session, "again", "reject_once"), "end_turn");
     assert_eq!(world.read("a.txt"), "one\n2\nthree\n");
     assert_eq!(editor.seen("tool_call_update").last().unwrap()["status"], "failed");
@@ -233,7 +233,7 @@ fn a_plan_that_a_person_edited_is_shown_again_and_executed_as_it_was_shown_last(
     editor.answer(&again, edited(&again));
     let last = editor.asked();
     assert!(last.to_string().contains("grep -q better note.txt"), "{last}");
-    // The option for the previous text is not valid any more.
+    // The option of the previous text is no longer valid.
     assert_ne!(last["params"]["options"][0]["optionId"], asked["params"]["options"][0]["optionId"]);
     editor.choose(&last, "allow_once");
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");

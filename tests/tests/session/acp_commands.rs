@@ -1,4 +1,4 @@
-//! Tests the person's own commands in an editor and with `serve`: they are listed, shown and sent.
+//! Tests the person's own slash commands in an editor and with `serve`: they are listed, shown and sent.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -110,7 +110,7 @@ fn a_command_of_the_project_exists_once_trusted_and_is_sent_once_allowed() {
     editor.choose(&asked, "reject_once");
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
     assert_eq!(model.requests().len(), 1);
-    // An answer that comes twice sends nothing.
+    // A second answer to the same question sends nothing.
     editor.choose(&asked, "allow_once");
     assert_eq!(editor.turn(&session, "/ours too", "allow_once"), "end_turn");
     assert!(sent(&model.requests()[1].body).contains("Do as we do."));
@@ -134,13 +134,13 @@ fn a_question_about_a_text_ends_with_its_turn() {
     editor.notify("session/cancel", json!({"sessionId": session}));
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "cancelled");
     editor.choose(&asked, "allow_once");
-    // The option of another text names nothing.
+    // An option of the question about another text is no valid answer.
     let prompt = editor.say(&session, "/ours now");
     let again = editor.asked();
     let old = asked["params"]["options"][0]["optionId"].clone();
     editor.answer(&again, json!({"outcome": {"outcome": "selected", "optionId": old}}));
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
-    // A session that closes answers what waits.
+    // Closing a session answers the open questions and requests.
     let prompt = editor.say(&session, "/ours");
     editor.asked();
     let close = editor.send("session/close", json!({"sessionId": session}));

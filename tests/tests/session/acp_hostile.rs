@@ -1,4 +1,4 @@
-//! Tests a hostile or broken editor: an action that it was not shown is not carried out, and no process is left.
+//! Tests a hostile or broken editor: actions that it was not shown are not carried out, and no process is left.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -268,7 +268,7 @@ async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
             )
             .await;
     }
-    // All of them are at work at the same time.
+    // All agents work at the same time.
     for _ in agents {
         front.until("\"here\\n\"").await;
     }

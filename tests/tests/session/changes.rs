@@ -48,7 +48,8 @@ fn told(world: &World, session: &str) -> Vec<Value> {
     events.filter(|event| event["type"] == "files_changed").map(|event| event["data"].clone()).collect()
 }
 
-/// Sends a message, and waits until exactly these changes are reported in addition to the `known` ones.
+/// Sends a message, and waits until the turn has reported exactly the `expected` changes in addition to the `known`
+/// ones.
 fn expect(talk: &mut Talk<'_>, text: &str, known: &mut Vec<String>, expected: &[&str]) {
     talk.say(text);
     known.extend(expected.iter().map(|line| (*line).to_owned()));

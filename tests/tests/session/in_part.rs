@@ -61,7 +61,7 @@ impl Asked {
         hunks
     }
 
-    /// Returns the digest of the approved part.
+    /// Returns the digest of an approved part of the change. `what` has the lines that describe the part of the file.
     fn digest(&self, what: &str) -> String {
         let whole = self.request["params"]["digest"].as_str().unwrap();
         sha256(&format!("{whole}\nfile {}\n{what}", sha256(&self.path())))
@@ -86,7 +86,7 @@ impl Asked {
         self.served.until("event/approvalAnswered")["data"].clone()
     }
 
-    /// Returns the last tool result that the model got.
+    /// Returns the body of the last request to the model, which ends with the tool result.
     fn told(&self) -> String {
         String::from_utf8(self.model.requests().last().unwrap().body.to_vec()).unwrap()
     }

@@ -59,7 +59,7 @@ fn log_of(world: &World) -> Option<PathBuf> {
     Some(fs::read_dir(world.own().join("state/sessions")).ok()?.flatten().next()?.path())
 }
 
-/// Checks that the result of an interrupted change says correctly if `a` was changed.
+/// Checks that the result of an interrupted change of `a` is right if it says that the change was made or was not made.
 fn judged(input: &Value, result: &str, content: &str) {
     let left = input["content"].as_str().or_else(|| input["new_string"].as_str().map(|_| "2\n"));
     if result.contains("but the change was made") {
@@ -129,7 +129,7 @@ fn approve_all(socket: &Path) {
     let stream = loop {
         match UnixStream::connect(socket) {
             Ok(stream) => break stream,
-            // The run was killed before it listened, and its world is gone.
+            // The run was killed before it listened, and the directory of the socket is gone.
             Err(_) if !socket.parent().is_some_and(Path::exists) => return,
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }

@@ -115,7 +115,7 @@ impl PlannedWorld {
         WRITTEN.map(|word| text.lines().filter(|line| *line == word).count())
     }
 
-    /// Returns the events of the logs that are not in `old`.
+    /// Returns the events of all logs except those whose file names are in `old`.
     fn events(&self, old: &BTreeSet<std::ffi::OsString>) -> Vec<Value> {
         let entries = fs::read_dir(self.0.own().join("state/sessions")).unwrap().map(Result::unwrap);
         let new = entries.filter(|entry| {
@@ -129,7 +129,7 @@ impl PlannedWorld {
             .collect()
     }
 
-    /// Returns the steps that are finished according to the logs that are not in `old`.
+    /// Returns the steps that all logs, except those whose file names are in `old`, call finished.
     fn completed(&self, old: &BTreeSet<std::ffi::OsString>) -> BTreeSet<u64> {
         let events = self.events(old).into_iter();
         let steps =

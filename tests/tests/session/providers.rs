@@ -58,7 +58,7 @@ fn a_bug_is_fixed_through_chat_completions_without_a_key() {
     let requests = server.requests();
     assert!(requests.iter().all(|request| request.path == "/v1/chat/completions"));
     assert!(requests.iter().all(|request| request.header("authorization").is_none()));
-    // What the model said and what came of it go back as they belong together.
+    // The reply and the results of its calls are sent again together.
     let last = body(&server, 3);
     let messages = last["messages"].as_array().unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
@@ -100,7 +100,7 @@ fn a_bug_is_fixed_through_the_responses_api() {
     let kinds: Vec<_> = input.iter().map(|item| item["type"].as_str().unwrap()).collect();
     let turn = ["function_call", "function_call_output"];
     assert_eq!(kinds, [&["message", "reasoning"][..], &turn, &turn].concat(), "{last}");
-    // Its reasoning goes back encrypted, as it came.
+    // The model's reasoning is sent back as it came, encrypted.
     assert_eq!(input[1]["encrypted_content"], "gAA=");
     let told = input[5]["output"].as_str().unwrap();
     assert!(told.contains("\n5"), "{told}");
@@ -110,7 +110,7 @@ fn a_bug_is_fixed_through_the_responses_api() {
 fn without_a_key_the_vendor_is_not_asked_and_the_remedy_is_named() {
     let world = World::new(User::Myself);
     let mut run = exec(&world, &["--provider", "openai"]);
-    // Another provider's key is not taken for it.
+    // The key of another provider is not used.
     let run = Finished::of(run.env("ANTHROPIC_API_KEY", "sk-ant-other")).expect(2);
     let file = world.own().join("config/openai.key");
     let remedy = format!("set OPENAI_API_KEY, or put the key into {} (mode 0600)", file.display());
@@ -128,7 +128,7 @@ fn each_provider_has_an_address_and_a_key_of_its_own() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     };
     let (ours, theirs) = (model(&[]), model_of([done()]));
-    // The address of the file is Anthropic's, and so is one of the variables.
+    // The settings file has an address of Anthropic's API, and so has one of the variables.
     configure(format!("base_url = \"{}\"\n", theirs.base_url()));
     let mut run = exec(&world, &["--provider", "openai"]);
     run.env("ANTHROPIC_BASE_URL", theirs.base_url())
@@ -144,7 +144,7 @@ fn each_provider_has_an_address_and_a_key_of_its_own() {
     configure(format!("provider = \"openai\"\nbase_url = \"{}\"\n", ours.base_url()));
     Finished::of(&mut exec(&world, &[])).expect(0);
     assert_eq!(ours.requests().len(), 1);
-    // The same vendor's other API is asked there too.
+    // The other API of the same vendor is asked at the same address.
     Finished::of(&mut exec(&world, &["--provider", "responses"])).expect(6);
     assert_eq!(ours.requests()[1].path, "/v1/responses");
     let doctor = Finished::of(world.bailiwick(["doctor"]).current_dir(world.project()));

@@ -132,7 +132,7 @@ fn another_model_sees_what_was_said_and_no_thinking() {
     let sent = messages(&second, 0);
     assert!(sent[1].to_string().contains("It says one."), "{sent:?}");
     assert!(!sent[1].to_string().contains("signature-1"), "{sent:?}");
-    // Nor does it when the session goes on once more.
+    // The reply is again sent without its signature when the session is continued once more.
     let third = model_of([done()]);
     run(&world, &third, &["-c", "--model", "claude-haiku-5-5"]).expect(0);
     assert!(!messages(&third, 0)[1].to_string().contains("signature-1"));

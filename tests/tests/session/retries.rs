@@ -1,5 +1,5 @@
-//! Tests requests that fail: they are sent again with the same transcript, reported as failures, and never take effect
-//! twice. The names of the tests begin with the number of the vendor's rule that they test.
+//! Tests failed requests: they are repeated with the same transcript, each failure is reported, and no call takes
+//! effect twice. The names of the tests begin with the number of the vendor's rule that they test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -32,11 +32,11 @@ impl<'a> Talk<'a> {
         let said = self.served.until("event/userMessage");
         self.said.push(said["logged"]["id"].as_u64().unwrap());
         self.served.until("event/turnFinished");
-        // What changes a moment after the end of a turn counts as the turn's.
+        // Changes of files within a moment after the end of a turn count as changes of the turn.
         let looks = self.world.own().join("state/checkpoints").join(&self.id).join("looks.jsonl");
         let is_seen = || {
             let looks = fs::read_to_string(&looks).unwrap_or_default();
-            // In mode `auto` there is one with each message, and one after each call.
+            // In mode `auto` there is a checkpoint with each message, and one after each call.
             looks.lines().last().is_some_and(|line| line.contains(r#""at":"end""#))
         };
         wait_until("the end of the turn is seen", is_seen);

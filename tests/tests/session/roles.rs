@@ -36,7 +36,7 @@ fn asked(server: &ReplayServer, request: usize) -> Value {
     serde_json::from_slice(&server.requests()[request].body).unwrap()
 }
 
-/// Returns the tool in a request that starts sub-agents.
+/// Returns the description of the tool that starts sub-agents, from the request's list of tools.
 fn spawn_tool(request: &Value) -> Value {
     let tools = request["tools"].as_array().unwrap();
     tools.iter().find(|tool| tool["name"] == "spawn_agent").cloned().unwrap_or_default()
@@ -154,7 +154,7 @@ fn a_projects_role_counts_for_nothing_before_it_is_trusted_nor_after_a_change() 
     Finished::of(world.bailiwick(["config", "trust", "--forget", "-C"]).arg(world.project())).expect(0);
     fs::write(&file, trusted).unwrap();
     assert_eq!(run_once().0, Value::Null);
-    // Another model is the user's to allow, however much the file is trusted.
+    // Even in a trusted file, another model needs the user's permission.
     fs::write(&file, REVIEWER.replace("tools:", "model: dear\ntools:")).unwrap();
     assert_eq!(trust(&world, "y\n").0, 0);
     let (role, said) = run_once();

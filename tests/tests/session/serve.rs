@@ -159,7 +159,7 @@ fn conversations_keep_apart_and_each_message_says_whose_it_is() {
     assert_eq!(served.until("event/conversationClosed")["conversation_id"], ids[0].as_str());
     let prompt = json!({"conversation_id": ids[0], "text": "more"});
     assert_eq!(served.refused("sendUserMessage", prompt), (-32002, "no_such_conversation".into()));
-    // The other one goes on.
+    // The other conversation continues.
     served.call("interrupt", json!({"conversation_id": ids[1]}));
     served.line(r#"{"jsonrpc":"2.0","id":"bye","method":"shutdown"}"#);
     let (rest, ended) = served.end();

@@ -70,8 +70,8 @@ impl Shot {
 }
 
 /// Makes `number` attempts at random moments. With `SIGNALS_SEED`, they are repeated as far as the scheduler permits.
-/// `attempt` returns true if the signal came late enough to leave something behind. If too few do in the first half,
-/// the second half uses later moments.
+/// `attempt` returns true if the signal came so late that the program could leave something behind. If that is rare in
+/// the first half, the second half uses later moments.
 fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> bool + Sync) {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("SIGNALS_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
@@ -139,8 +139,8 @@ fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
     true
 }
 
-/// Gives the signals that this process ignores, as under nohup(1), a handler. A child process then has the default
-/// effect of such a signal (execve(2)), while it would inherit an ignored one as ignored.
+/// Installs a handler for each signal that this process ignores, as under nohup(1). A child process then has the
+/// default action for such a signal (execve(2)). It would inherit an ignored signal as ignored.
 fn ignores_nothing() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
@@ -222,7 +222,7 @@ fn the_terminal_ui_ends_with_its_code_and_a_result() {
         let shot_text = format!("{shot:?}");
         nothing_is_left(&world, &groups, &shot_text);
         let is_logged = result_is_logged(&world, shot.code(), &shot_text);
-        // The harness of terminals names no signal that ended a program by default: 1.
+        // For a program that a signal ended by default, portable_pty reports no signal but the exit code 1.
         let codes = if is_logged { [shot.code(); 2] } else { [shot.code(), 1] };
         assert!(codes.contains(&i32::try_from(left.code).unwrap()), "{shot_text}: {}", left.code);
         assert!(left.modes.is_empty(), "{shot_text}: {:?}", left.modes);

@@ -1,4 +1,5 @@
-//! Tests an approval for a whole turn, over `serve`: it can be undone byte for byte, and it ends with its process.
+//! Tests an approval for a whole turn, over `serve`: the turn's changes can be undone byte for byte, sub-agents get no
+//! more access than the turn, and a continued session has nothing of the approval.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

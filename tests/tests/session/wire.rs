@@ -258,7 +258,7 @@ fn escaped() -> String {
     KEY.replace('-', r"\u002d")
 }
 
-/// Changes a reply so that it pauses while a tool of the vendor's runs.
+/// Changes a reply with a tool call into one that pauses the turn while a tool of the vendor's runs.
 fn paused(reply: &str) -> String {
     const SEARCH: &str = r#"event: content_block_start
 data: {"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}
@@ -320,7 +320,7 @@ fn w7_the_key_is_in_nothing_that_is_written() {
         for (name, text) in written(&world, &run, &recording) {
             assert!(!text.contains(KEY) && !text.contains(&escaped()), "{output} {name}: {text}");
         }
-        // What the model asked for is done as it asked for it: only what is written is without the key.
+        // The call is carried out as the model wrote it. Only the written records lack the key.
         let told = tests::world::tool_results(&server, 3)[0]["content"].to_string();
         assert!(told.contains(KEY), "{told}");
         let last = world.log().into_iter().rfind(|event| event["type"] == "result").unwrap();

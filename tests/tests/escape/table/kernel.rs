@@ -30,7 +30,8 @@ fn terminals() -> Vec<Attack> {
         // A terminal of the sandbox may have the same number.
         rows(Terminal, Harms, Apart, With(&[EACCES]), &["terminal-write {tty}"]),
         rows(Terminal, Works, Apart, With(&[EACCES]), &["open-to-write /dev/ptmx"]),
-        // Without a controlling terminal it leads nowhere; in `bailiwick sandbox` on a terminal, to the sandbox's own.
+        // Without a controlling terminal, `/dev/tty` leads nowhere. In `bailiwick sandbox`, it leads to the sandbox's
+        // terminal.
         rows(Terminal, Reaches, Apart, With(&[EACCES]), &["open-to-write /dev/tty"]),
         rows(Terminal, Reaches, With(&[ENOENT]), With(&[EACCES]), &["root: open-to-write /dev/console"]),
         rows(Terminal, Reaches, With(FORBIDDEN), With(FORBIDDEN), &requests),

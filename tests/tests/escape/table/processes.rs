@@ -73,7 +73,8 @@ fn schedules() -> Vec<Attack> {
     let (capable, powerless) = (by("capable"), by("powerless"));
     [
         rows(Processes, Harms, With(NOBODY), With(DENIED), &["prlimit {v}"]),
-        // Who has lost its capabilities has less than its own processes outside: commoncap.c, `cap_safe_nice`.
+        // A process without capabilities may not do this to a process of the same user that has some (commoncap.c,
+        // `cap_safe_nice`).
         rows(Processes, Harms, With(NOBODY), With(&[EPERM]), &capable.each_ref().map(String::as_str)),
         rows(Processes, Harms, With(NOBODY), Open(REASON), &powerless.each_ref().map(String::as_str)),
     ]

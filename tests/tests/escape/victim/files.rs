@@ -27,7 +27,7 @@ const HOME: [&str; 8] = [
     ".vscode",
 ];
 
-/// Creates all files anew.
+/// Creates all of the victim's files anew.
 pub(super) fn fill(world: &World, outside: &Path, shared: &[PathBuf]) {
     for place in [outside, &world.home()] {
         let _ = fs::remove_dir_all(place);

@@ -1,4 +1,4 @@
-//! Tests tasks in containers, with an imitated container engine that runs them in place.
+//! Tests tasks in containers. An imitated container engine runs their commands without a container.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use tests::{Finished, World, marked, wait_until};
 
 use crate::batch::{children, each_exactly_once, model, out, pid, repository, start};
 
-/// Imitated container engine: translates the paths of mounts, runs commands in place, and keeps a file for each run.
+/// Imitated container engine: translates the paths of mounts, runs each command without a container, and keeps a file
+/// for each running container.
 const ENGINE: &str = r#"#!/bin/bash
 set -u
 here=$(dirname "$0"); state=$here/containers; mkdir -p "$state"
@@ -189,7 +190,7 @@ fn a_batch_waits_for_an_engine_that_ends_and_blames_no_task() {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
     let said = |words: &str| fs::read_to_string(&told).unwrap().matches(words).count();
     let away = world.root().join("engine/away");
-    // That is one more loss of the engine than the number of crashes that a task may have.
+    // The engine disappears once more often than the runs of a task may crash.
     for loss in 1..=4 {
         wait_until("a container runs", || !clients(pid(&child)).is_empty());
         fs::write(&away, "").unwrap();
@@ -216,7 +217,7 @@ fn a_batch_that_waits_for_its_engine_ends_by_a_signal() {
     wait_until("no run is left", || clients(pid(&child)).is_empty());
     kill(pid(&child), Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    // The next batch finds the container.
+    // Once the engine is back, the next batch finds the container that is left.
     fs::remove_file(world.root().join("engine/away")).unwrap();
     let server = model(Duration::ZERO);
     Finished::of(&mut in_containers(&world, &server, &tasks, &[])).expect(0);

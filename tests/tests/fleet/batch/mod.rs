@@ -70,7 +70,7 @@ fn predictions(world: &World) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Checks that each task is done and has exactly one prediction: its own.
+/// Checks that each task is done, and that each has exactly one prediction, which belongs to this task.
 fn each_exactly_once(world: &World, count: usize) {
     let mut patches = BTreeMap::new();
     for prediction in predictions(world) {
@@ -145,7 +145,7 @@ fn twenty_tasks_outlive_kills_of_the_batch_and_of_single_runs() {
             }
         }
         if let Some(status) = ended {
-            // A task whose runs were killed three times has failed: the next batch begins it again.
+            // A batch counts a task as failed after three killed runs. The next batch begins this task again.
             if status.code() == Some(0) {
                 break;
             }
@@ -273,7 +273,7 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     nothing_is_left(&world);
 }
 
-/// Tests a run that rejects its settings. It reports the reason, and is not repeated.
+/// Tests a run whose settings are rejected: it reports the reason, and is not repeated.
 #[test]
 fn a_run_that_cannot_begin_is_begun_once() {
     let (world, base) = repository();

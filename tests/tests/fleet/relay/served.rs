@@ -107,7 +107,7 @@ fn a_refused_request_never_reaches_the_provider_and_names_its_field() {
     assert_eq!(raw(&format!("{}\r\ntransfer-encoding: chunked\r\n\r\n{smuggled}", both.trim_end())), 400);
     assert_eq!(raw(&head("/v1/messages", 40_000_000)), 413);
     assert!(server.requests().is_empty(), "{:?}", server.requests());
-    // The control: the same request as it should be.
+    // Control: the same request without the fault.
     assert_eq!(ask(&socket, &usual()).0, 200);
     assert_eq!(server.requests().len(), 1);
     let log = log(&world);

@@ -46,7 +46,7 @@ impl Terminal {
     /// Starts a command on a terminal, with the standard streams that `connect` sets.
     fn with(command: &mut Command, connect: impl Fn(&mut Command, &OpenptyResult)) -> Self {
         let pty = openpty(&SIZE, None).unwrap();
-        // As a login makes it for its user.
+        // A login gives the terminal to its user in this way.
         fchmod(&pty.slave, Mode::from_bits_truncate(0o666)).unwrap();
         let before = tcgetattr(&pty.slave).unwrap();
         connect(command, &pty);
@@ -152,7 +152,7 @@ fn the_terminal_of_who_works_as_a_projects_owner_is_the_owners() {
         let (code, seen) = terminal.end();
         assert_eq!(code, 3, "{tier}: {seen}");
         let (uid, all) = (PLAIN_USER, ["to-tty", "got typed", "interrupted"]);
-        // In the floor a terminal has no name that proves whose it is.
+        // In the floor tier, a terminal has no name that shows to whom it belongs.
         assert_eq!(seen.contains("its modes"), tier == Tier::Full, "{tier}: {seen}");
         assert!(seen.starts_with(&format!("{uid}\r\n{uid}:{uid}\r\n")), "{tier}: {seen}");
         assert!(all.iter().all(|part| seen.contains(part)), "{tier}: {seen}");

@@ -44,7 +44,7 @@ impl Tmux {
         Finished::of(&mut self.command(&["send-keys", "-l", text])).expect(0);
     }
 
-    /// Returns the screen's text. The highlighting of code appears a moment after the code.
+    /// Returns the characters on the screen.
     fn screen(&self) -> String {
         Finished::of(&mut self.command(&["capture-pane", "-p"])).expect(0).stdout
     }

@@ -41,7 +41,8 @@ fn sent(server: &ReplayServer, request: usize) -> String {
     String::from_utf8(server.requests()[request].body.to_vec()).unwrap()
 }
 
-/// Checks the summary of a session. After messages, it must have the command that continues the session.
+/// Checks the summary of an ended session. If the session has messages, the summary must name the command that
+/// continues it.
 fn is_summed_up(left: &Left, has_messages: bool) {
     let said = String::from_utf8_lossy(&left.bytes).into_owned();
     assert!(said.contains("Ended · "), "{said:?}");
@@ -161,7 +162,7 @@ fn a_task_on_the_command_line_is_the_first_message() {
 #[test]
 fn what_was_typed_ahead_is_delivered() {
     let (world, server) = (world(), model_of([done()]));
-    // The terminal makes a line feed of Enter as long as nobody has told it otherwise.
+    // Until a program sets another mode, the terminal turns Enter into a line feed.
     let mut ui = Ui::start_with_keys(&world.ui(&server, &[]), SIZE, "typed ahead\r");
     ui.until_shown("Done.");
     assert!(sent(&server, 0).contains("typed ahead"));
@@ -309,7 +310,7 @@ fn an_error_and_a_denial_are_told_once() {
         screen.matches("/etc/probe-of-ours").count() == 3 && !screen.contains("Your rights:"),
         "{screen}"
     );
-    // What was pressed after the card stands in the prompt.
+    // Keys that were pressed after the card are in the prompt.
     ui.types("\x15:q\r");
     ui.end();
     let refuses = serve([Reply::error(401, "authentication_error", "invalid x-api-key")]);

@@ -1,4 +1,5 @@
-//! Makes the pictures of README and guide. `just pictures` renews them. Each test must reach its screen.
+//! Makes the pictures of README and guide. `just pictures` writes them anew. A test fails if the UI does not reach the
+//! screen of the picture.
 
 use std::path::PathBuf;
 
@@ -68,7 +69,7 @@ fn a_session() {
     let mut ui = begun(&world, &server, &["--mode", "auto"]);
     ui.types("the parser dies on blank lines\r");
     ui.until_shown("200 in");
-    // Code has its colours once it was read.
+    // The colours of code appear a moment after the text.
     thread::sleep(std::time::Duration::from_secs(1));
     taken(&ui, &world, "session");
 }

@@ -36,7 +36,8 @@ fn the_steps_of_a_plan_are_edited_in_place_and_the_edited_plan_is_executed() {
     ui.types("plan it\r");
     ui.until_shown("Execute this plan?");
     ui.press_until("i", "as you edit them");
-    // The second step becomes the first; a step is added behind it; what cannot be written is told and kept.
+    // The second step becomes the first, and a step is added after it. Text that a plan cannot contain is reported, and
+    // stays in its field.
     ui.types("]");
     ui.until_shown("▸ 2   Two");
     ui.types("K");

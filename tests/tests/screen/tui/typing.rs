@@ -139,12 +139,13 @@ const PLACES: [Place; 5] = [
     },
 ];
 
-/// Number of UIs in each state. Commands are typed in all of them at the same time.
+/// Number of UIs in each state. Each UI gets a share of the commands, and all work at the same time.
 const HANDS: usize = 3;
 
 const PLAN: &str = "# A word\n\n## Steps\n\n### 1. One\nWrite a word.\n";
 
-/// Types a share of the commands in a UI, and more until `patience` is over.
+/// Types the share with the index `hand` of the commands in a UI. Continues with all commands until `patience` is over;
+/// `None` types no more.
 fn types_on(place: &Place, hand: usize, patience: Option<Duration>) {
     let seed = 5 + 77 * hand as u64;
     let (share, mut hand) = (hand, Seeded(seed));
@@ -160,7 +161,7 @@ fn types_on(place: &Place, hand: usize, patience: Option<Duration>) {
     let asked = server.requests().len();
     let known: Vec<_> = COMMANDS.iter().chain(place.commands).collect();
     let began = Instant::now();
-    // Each hand has its share of the commands, and goes on with all of them as long as there is time.
+    // Without a time limit, only this UI's share of the commands is typed; otherwise all commands again and again.
     let own = known.chunks(known.len().div_ceil(HANDS)).nth(share).unwrap_or_default();
     let longer =
         patience.map(|patience| known.iter().cycle().take_while(move |_| began.elapsed() < patience));

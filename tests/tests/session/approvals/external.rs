@@ -1,4 +1,4 @@
-//! Tests calls of a tool that no worker has, by the session's gate, approval, log and protocol.
+//! Tests calls of a tool that no worker executes: they pass the gate and the approval, and appear in log and protocol.
 
 use std::sync::{Arc, Mutex};
 

@@ -148,8 +148,8 @@ async fn a_command_cannot_invent_the_place_that_is_offered() {
         let mut front = FrontEnd::open_with(
             asks(tier),
             [
-                // No offer: the path is writable anyway, was not denied, is hidden, or is reached through `..` or a
-                // link.
+                // Nothing is offered, since the path is writable anyway, was not denied, is hidden, or is reached
+                // through `..` or a link.
                 plain("echo \"touch: cannot touch '$TMPDIR/x': Permission denied\"; exit 1"),
                 plain("echo \"touch: cannot touch '/no/such/place': Permission denied\"; exit 1"),
                 plain("echo \"touch: cannot touch '/proc/1/mem': Permission denied\"; exit 1"),

@@ -109,7 +109,7 @@ impl<'a> Normal<'a> {
         assert_eq!(take("sum").as_str().map(str::len), Some(16));
         assert!(take("time_ms").is_u64());
         let Value::String(kind) = kind else { panic!("{kind}") };
-        // The text is the program's own, and it is random which of two agents has the whole.
+        // The text is the program's own, and it is random which of two agents logs the whole text.
         let data = if kind == "prompt_fixed" { Value::Object(Map::new()) } else { data };
         let envelope = Value::Object(event);
         writeln!(record, "{id} {kind} {envelope}").unwrap();
