@@ -23,7 +23,7 @@ pub struct Blob {
 pub struct BlobId([u8; 20]);
 
 impl BlobId {
-    /// The id that git writes if there is no content.
+    /// The id of zeros, which git writes where there is no content.
     pub const NONE: Self = Self([0; 20]);
 
     /// Returns the id of a content in memory.

@@ -23,7 +23,8 @@ const FETCH_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,
-    /// Time in nanoseconds since the epoch. A file is unchanged if its stamps are equal and older than this time.
+    /// Time in nanoseconds since the epoch. A file whose stamp is older than this time, and equal in both snapshots,
+    /// counts as unchanged.
     settled_before_ns: i64,
 }
 
@@ -33,7 +34,7 @@ pub struct Comparison<'a> {
     base: &'a Base,
     now: Snapshot,
     fetch: Arc<BTreeSet<ProjectPath>>,
-    /// Paths that certainly changed, so that their content need not be fetched.
+    /// Paths that certainly changed, so that the contents of these files need not be fetched.
     known: BTreeSet<ProjectPath>,
     left_out: Vec<String>,
 }
@@ -48,7 +49,7 @@ impl Base {
         Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
     }
 
-    /// Builds a base from a snapshot without contents. Such a base can only compare stamps.
+    /// Builds a base from a snapshot without contents. With such a base, only stamps can be compared.
     pub fn of_stamps(snapshot: Snapshot) -> Self {
         Self { snapshot, settled_before_ns: 0 }
     }
@@ -77,8 +78,8 @@ impl Base {
         comparison
     }
 
-    /// Returns the paths that a later snapshot added, removed, or gave another kind or stamp, in order. Contents are
-    /// not compared, so a file that was rewritten with the same bytes is included.
+    /// Returns the paths that a later snapshot added, removed, or gave another stamp, in order. Contents are not
+    /// compared, so a file that was rewritten with the same bytes is included.
     pub fn stamped_since(&self, now: &Snapshot) -> Vec<ProjectPath> {
         let old = &self.snapshot.entries;
         let differs = |path: &&ProjectPath| match (old.get(path), now.entries.get(path)) {
@@ -89,8 +90,8 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// True if both states of a file look equal and the stamp is old enough to show that nothing changed. If the
-    /// content of a state was not recorded, equal stamps are enough.
+    /// True if nothing changed between two states of a file: they look equal, and the stamp is old enough to show that.
+    /// If the content of a state was not recorded, equal stamps are enough.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
         is_proof && old.stamp == now.stamp && is_same_kind(&old.kind, &now.kind)
@@ -119,7 +120,7 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
     calls
 }
 
-/// True if both are files of the same mode and size, or links with the same target.
+/// True if both entries are files of the same mode and size, or links with the same target.
 fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     match (old, now) {
         (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
@@ -131,7 +132,7 @@ fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     }
 }
 
-/// True if an entry has no content to fetch: a link, or a file that is too large or could not be read.
+/// True if an entry has no content that could be fetched: a link, or a file that is too large or could not be read.
 const fn is_unreadable(entry: &SnapshotFile) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
 }
@@ -184,8 +185,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Examines the paths that the later snapshot lacks. Such a path may exist and be ignored now, so it counts as
-    /// deleted only if it cannot be fetched.
+    /// Examines the paths that the later snapshot lacks. The file may still exist, but be ignored by git now, so it
+    /// counts as deleted only if it cannot be fetched.
     fn judge_gone(&mut self, excluded: &[ProjectPath], fetch: &mut BTreeSet<ProjectPath>) {
         let mut obstacles = self.now.obstacles();
         for path in self.base.snapshot.entries.keys() {

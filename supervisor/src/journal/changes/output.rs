@@ -38,7 +38,7 @@ enum OutputTarget {
     File { file: File, place: OutputPlace },
 }
 
-/// The name of the output file in its directory, which stays open.
+/// The output file by its name in a directory that stays open.
 #[derive(Debug)]
 struct OutputPlace {
     directory: OwnedFd,
@@ -56,7 +56,7 @@ pub enum PatchFileError {
     StandardOutput,
     #[error("cannot open {path} for the patch: {source}", path = path.display())]
     Open { path: PathBuf, source: io::Error },
-    /// A patch cannot be written to this kind of file.
+    /// The path leads to a kind of file to which no patch can be written.
     #[error("cannot write the patch to {path}: this is {kind}; name a regular file", path = path.display())]
     Kind { path: PathBuf, kind: &'static str },
     /// The file could not be written. A regular file is then left empty, not with a part of the patch.
@@ -178,7 +178,7 @@ impl OutputPlace {
         Ok(OutputTarget::Stream(file))
     }
 
-    /// Returns the opened file if its name still leads to it. Otherwise creates a new file of that name.
+    /// Returns the file `opened` if its name still leads to it. Otherwise creates a new file of that name.
     fn current(&self, opened: File) -> Result<File, Errno> {
         let ours = fstat(&opened)?;
         match self.stat()? {

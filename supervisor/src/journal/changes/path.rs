@@ -51,7 +51,7 @@ impl ProjectPath {
         self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
     }
 
-    /// True if git would reject the path. Then git rejects a whole patch that names the path.
+    /// True if git would reject the path, and with it a whole patch that names the path. `symlink` is true for a link.
     ///
     /// Git rejects `.git` in any case, names that become `.git` on NTFS (`is_ntfs_dotgit` of git's path.c), and
     /// `.gitmodules` as a symbolic link.

@@ -49,7 +49,8 @@ fn added(delta: &Delta) -> Option<&State> {
     if let Delta::Added(state) = delta { Some(state) } else { None }
 }
 
-/// Returns the size in bytes of a content that can take part in a rename; `None` if the state cannot.
+/// Returns the size in bytes of a content that can be renamed; `None` for an empty file, a link, or an unrecorded
+/// content.
 fn size(state: &State) -> Option<u64> {
     blob(state).filter(|blob| !blob.is_empty()).map(Blob::len)
 }
@@ -69,7 +70,7 @@ fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bo
     size(state).is_some_and(|size| sizes.contains(&size)) && change.obstacle().is_none()
 }
 
-/// Deleted paths with the same content. Finding one for a new path takes constant time.
+/// Deleted paths with the same content. It takes constant time to find the one that was renamed to a new path.
 #[derive(Default)]
 struct Candidates {
     /// The deleted paths, in order. An element is `None` after its path has become part of a rename.

@@ -10,7 +10,7 @@ use super::blob::Blob;
 use super::path::ProjectPath;
 use super::snapshot::SnapshotFile;
 
-/// Maximum number of notes. One more note states the number of further ones.
+/// Maximum number of notes about single changes. A last note states the number of further changes.
 const MAX_NOTES: usize = 20;
 
 #[derive(Clone, Debug, Default)]

@@ -104,17 +104,18 @@ impl Snapshot {
     }
 }
 
-/// A search for files and links that stand where other paths need a directory. Visits each entry once for all searched
-/// paths.
+/// A search for files and links that stand where other paths need a directory. Looks at each entry of the snapshot only
+/// once, however many paths are searched.
 pub struct Obstacles<'a> {
-    /// The entries that are not smaller than the last searched path.
+    /// The entries of the snapshot that are not before the last searched path in the order of paths.
     left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
-    /// The entries whose bytes are a prefix of the last visited entry, the shortest first.
+    /// The entries whose paths are a prefix of the last visited entry's path, the shortest first.
     above: Vec<&'a ProjectPath>,
 }
 
 impl<'a> Obstacles<'a> {
-    /// Returns the file or link that a path would pass through; `None` without one. Search paths in ascending order.
+    /// Returns the file or link that a path would pass through; `None` without one. Callers must ask for paths in
+    /// ascending order.
     pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
         while let Some(next) = self.left.next_if(|next| *next < path) {
             while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}

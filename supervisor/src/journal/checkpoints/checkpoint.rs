@@ -10,7 +10,7 @@ use crate::journal::changes::ProjectPath;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
-    /// Before the first write of a turn. The turn began with these messages of the person.
+    /// Before the first write of a turn that began with these messages of the person.
     Messages(Vec<EventId>),
     /// Between two calls of a turn.
     Call,
@@ -47,7 +47,8 @@ pub(super) struct SeenFile {
     pub(super) kept: Kept,
     #[serde(with = "stamps")]
     pub(super) stamp: Stamp,
-    /// False if the file could be changed again without another stamp.
+    /// True if any further change of the file must change its stamp. False if the file changed only a moment before the
+    /// checkpoint.
     pub(super) settled: bool,
     /// Creation time of the file in nanoseconds; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +74,8 @@ impl Checkpoint {
         &self.at
     }
 
-    /// True if this checkpoint was made for the message or a later one: it has the files as they were at the message.
+    /// True if this checkpoint has the files as they were at the message, because it was made for that message or a
+    /// later one.
     pub(super) fn serves(&self, message: EventId) -> bool {
         matches!(&self.at, At::Messages(ids) if ids.iter().any(|id| *id >= message))
     }

@@ -37,7 +37,7 @@ pub struct CheckpointDifference {
 /// A change, with the time of the file's last change in nanoseconds; `None` if the file was deleted.
 pub type StampedChange = (SeenChange, Option<i64>);
 
-/// The changes that a checkpoint found, for a front end.
+/// The changes since the previous checkpoint that a new checkpoint found, for a front end.
 #[derive(Debug, Default)]
 pub struct CheckpointChanges {
     pub asked_ns: i64,
@@ -45,9 +45,9 @@ pub struct CheckpointChanges {
     pub more: u64,
     /// True if the previous checkpoint was made in a turn that did not end.
     pub after_cut: bool,
-    /// The requested paths that did not change since the previous checkpoint.
+    /// Paths that a call may have written, and that exist but did not change since the previous checkpoint.
     pub unchanged: BTreeSet<ProjectPath>,
-    /// The requested paths that do not exist.
+    /// Paths that a call may have written, and that do not exist.
     pub gone: BTreeSet<ProjectPath>,
 }
 
@@ -72,7 +72,8 @@ impl CheckpointDifference {
         &self.path
     }
 
-    /// Returns the digest of the content that appeared (if `came`) or else disappeared at this path; otherwise `None`.
+    /// Returns the digest of the content that appeared at this path (if `came` is true) or disappeared from it (if
+    /// false). `None` if the file did not appear or disappear, is empty, or has no stored content.
     fn moved(&self, came: bool) -> Option<&str> {
         let kept = match (&self.old, &self.new) {
             (Some(kept), None) if !came => kept,
@@ -202,7 +203,7 @@ fn is_text(state: &FileState) -> bool {
     std::str::from_utf8(&state.bytes).is_ok_and(|text| !text.contains('\0'))
 }
 
-/// Returns the number of added lines, then the number of removed lines.
+/// Returns the numbers of added and of removed lines.
 pub fn counts(old: &str, new: &str) -> (u64, u64) {
     let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

@@ -24,7 +24,7 @@ const MOST_GRANTED: usize = 32;
 pub struct Rewinding {
     /// The files that are restored, in order of their paths.
     pub restored: Vec<Restore>,
-    /// The files that differ from the checkpoint and stay unchanged, in order of their paths, each with the reason.
+    /// The files that differ from the checkpoint but are not restored, in order of their paths, each with the reason.
     pub left: Vec<(ProjectPath, Why)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Restore {
 /// The reason why a rewind leaves a file unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Another program changed the file: after the last turn, or between two earlier turns.
+    /// Another program changed the file, after the last turn or between two turns.
     Foreign,
     /// The content was not stored: it was too large or unreadable, or the session's space was used up.
     NotKept,
@@ -95,8 +95,9 @@ impl Checkpoints {
         self.now.get(path).map(|seen| &seen.kept)
     }
 
-    /// Plans the restoration of a checkpoint's files. `is_protected` is true for a path that the host runs or obeys.
-    /// Its second argument is true if the rewind would write there.
+    /// Plans the restoration of a checkpoint's files. `is_protected` is true for a path that the host executes or reads
+    /// as configuration. Its second argument is true if the rewind would write the path, and false if it would delete
+    /// it.
     pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
         let then = self.states_at(target);
         let asked_ns = self.taken.get(target).map_or(i64::MAX, |checkpoint| checkpoint.asked_ns);
@@ -136,7 +137,7 @@ impl Checkpoints {
         rewinding
     }
 
-    /// True if a `.gitignore` file has changed since these states.
+    /// True if a `.gitignore` file differs from its state in `then`.
     fn rules_changed(&self, then: &States) -> bool {
         let rules = |path: &&ProjectPath| path.file_name() == b".gitignore";
         let state = |states: &States, path| states.get(path).map(|seen| seen.kept.clone());

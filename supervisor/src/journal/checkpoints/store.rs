@@ -106,7 +106,8 @@ impl Checkpoints {
         self.taken.is_empty()
     }
 
-    /// Returns the contents to fetch for a checkpoint with this manifest: the new ones for which the session has space.
+    /// Returns the contents to fetch for a checkpoint with this manifest: those that are new, as far as the session has
+    /// space.
     pub fn wanted(&self, manifest: &Snapshot) -> Wanted {
         let mut room = MOST_OF_A_SESSION.saturating_sub(self.end);
         let is_new = |path: &ProjectPath, kind: &SnapshotKind, stamp| match (self.now.get(path), kind) {
@@ -131,18 +132,19 @@ impl Checkpoints {
         Wanted { paths: Arc::new(paths) }
     }
 
-    /// True if there is space for checkpoints that only serve to show changes. They may use half of it.
+    /// True if there is space for checkpoints that only serve to show changes. These may use half of the session's
+    /// space.
     pub const fn has_room(&self) -> bool {
         self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LINES / 2
     }
 
-    /// True if the last checkpoint was made in a turn that did not end.
+    /// True if the last checkpoint was made in a turn whose end was not recorded.
     pub fn is_within_turn(&self) -> bool {
         self.taken.last().is_some_and(Checkpoint::is_within_turn)
     }
 
-    /// Stores a checkpoint that was requested at `asked`. Returns its differences from the previous one; none if it is
-    /// the first. Fails if its files cannot be written.
+    /// Stores a checkpoint that was requested at `asked`. Returns the differences from the previous checkpoint; none
+    /// for the first one. Fails if the session's files cannot be written.
     pub fn take(
         &mut self,
         at: At,
@@ -213,7 +215,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Stores a content, unless it is already stored. `None` if it is too large, or the session's space is used up.
+    /// Stores a content, unless it is already stored. Returns `None` if the content is too large or the session's space
+    /// is used up.
     fn keep(&mut self, blob: &Blob) -> io::Result<Option<KeptContent>> {
         if blob.len() > MOST_OF_A_FILE {
             return Ok(None);
@@ -312,7 +315,7 @@ fn is_free(log: &File) -> bool {
     log.try_lock().and_then(|()| log.unlock().map_err(TryLockError::Error)).is_ok()
 }
 
-/// Copies a session's checkpoints to a copy of that session.
+/// Copies the checkpoints of the session `from` to the session `to`, which is a copy of `from`.
 pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Result<()> {
     let (from, to) = (of_session(state, from.as_str())?, of_session(state, to.as_str())?);
     if !from.join("looks.jsonl").exists() {

@@ -9,8 +9,8 @@ use gate::plan::{self, Document};
 use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 
-/// Maximum number of bytes that are read of a plan's file. A plan must be smaller; reading more lets the error state
-/// its size.
+/// Maximum number of bytes that are read of a plan's file. It exceeds the size limit of a plan, so that the error can
+/// state the size of a file that is too large.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// Maximum size of a record in bytes.

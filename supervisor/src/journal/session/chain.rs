@@ -39,8 +39,8 @@ const PREV: &[u8] = b",\"prev\":\"";
 const SUM: &[u8] = b"\",\"sum\":\"";
 const END: &[u8] = b"\"}";
 
-/// Adds the digests to a line, a JSON object without its closing brace. `prev` is the digest of the line before.
-/// Returns the digest of this line.
+/// Adds the digests to a line, which is a JSON object without its closing brace. `prev` is the digest of the line
+/// before. Returns the digest of this line.
 pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     for part in [PREV, &prev.hex()] {
         line.extend_from_slice(part);
@@ -55,7 +55,8 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     Link(hash.finalize().into())
 }
 
-/// Returns a line with digests recomputed for a new previous line, and its new digest; `None` if it has no digests.
+/// Returns a line with its digests recomputed for another previous line, and the digest of the new line; `None` if the
+/// line has no digests.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
     let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };

@@ -30,7 +30,7 @@ impl Durable {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Clears the failure. The caller has removed the lines that were not synced from the file.
+    /// Clears the failure. Before this call, the caller must remove from the file all lines that were not synced.
     pub(super) fn begin_again(&self) {
         self.failed.store(false, Ordering::Release);
     }

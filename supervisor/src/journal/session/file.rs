@@ -95,7 +95,7 @@ impl LineFile {
         self.file.set_len(whole)
     }
 
-    /// Sets the end of the complete lines. The next line is written there.
+    /// Sets the size of the complete lines, which is the offset at which the next line is written.
     pub(super) fn append_behind(&mut self, whole: u64) {
         self.whole = whole;
         self.durable.appended(whole);
@@ -113,8 +113,8 @@ impl LineFile {
         &self.path
     }
 
-    /// Appends a line with its line feed. If this fails, the part that was written is cut off: at once, or before the
-    /// next line is written.
+    /// Appends a line with its line feed. If this fails, the incomplete line is cut off: at once, or before the next
+    /// line is written.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.mend()?;
         self.torn = true;

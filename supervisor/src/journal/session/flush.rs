@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 use super::LogError;
 use super::durable::Durable;
 
-/// Receives the result of a sync that includes everything that was appended before the request for it.
+/// Receives the result of a sync. The sync includes all lines that were appended before it was requested.
 pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
 type Wish = oneshot::Sender<Result<(), LogError>>;
 
-/// Requests syncs of a log (`fdatasync(2)`). They run while the log is written. One sync serves all requests that
-/// arrived before it.
+/// Requests syncs of a log (`fdatasync(2)`), which another thread makes while the log is written. One sync serves all
+/// requests that arrived before it began.
 #[derive(Debug)]
 pub struct Flusher {
     file: Result<File, io::ErrorKind>,

@@ -7,14 +7,13 @@ use std::time::SystemTime;
 
 use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
-/// Maximum size in bytes of the first event.
+/// Maximum size in bytes of a log's first event.
 const LONGEST: u64 = 1 << 20;
 
-/// Maximum size in bytes of the last event of a log that was only imported.
+/// Maximum size in bytes of the event that ends a log if its session was imported and not continued since.
 const LONGEST_MARK: u64 = 4 << 10;
 
-/// Text that is in every line with a message of the person. It cannot be in a string of an event, where quotes are
-/// escaped.
+/// Text in every line with a message of the person. No other line contains it, because quotes in a string are escaped.
 const SAID: &[u8] = b"\"type\":\"user_message\"";
 
 /// Returns the latest log of a session in `project`, a canonical path. Skips sessions without a message, and imported
@@ -28,8 +27,8 @@ pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<Path
     Ok(logs(sessions)?.into_iter().rev().find(is_one))
 }
 
-/// Finds the log of a session by its name or the beginning of the name. Without a name, returns the last log of the
-/// project. Fails if no log matches, or more than one.
+/// Finds the log of a session by its name or the beginning of the name. Without a name, returns the log of the
+/// project's last session. Fails if no log matches, or more than one.
 pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
     let listed = logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
     let Some(name) = name else {
@@ -53,7 +52,7 @@ pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Resul
     }
 }
 
-/// Returns the error message for a project without a last session.
+/// Returns the error message for a project that has no session to continue.
 fn none_of(project: &Path, logs: &[PathBuf]) -> String {
     let is_imported =
         |log: &&PathBuf| is_of(log, project).unwrap_or(false) && is_just_imported(log).unwrap_or(false);
@@ -110,7 +109,7 @@ fn is_of(log: &Path, project: &Path) -> io::Result<bool> {
     )
 }
 
-/// True if the last event says that the session was imported.
+/// True if the session was imported and not continued since, according to the log's last event.
 pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     let mut file = File::open(log)?;
     let length = file.metadata()?.len();
@@ -122,7 +121,8 @@ pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
-/// True if the session has a message. A log of at least [`LONGEST`] bytes is not searched; the result for it is true.
+/// True if the log contains a message of the person. A log of at least [`LONGEST`] bytes counts as one without a
+/// search.
 fn has_message(log: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
     File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;

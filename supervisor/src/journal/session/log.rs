@@ -27,7 +27,7 @@ pub struct SessionLog {
     file: LineFile,
     session: ConversationId,
     last: EventId,
-    /// The last event of each agent. It becomes the parent of the agent's next event.
+    /// Id of each agent's last event. It becomes the parent of the agent's next event.
     heads: BTreeMap<AgentId, EventId>,
     prev: Link,
     line: Vec<u8>,
@@ -51,7 +51,7 @@ struct HeldLines {
     lines: VecDeque<(EventId, Vec<u8>)>,
     /// Written lines that may not be synced yet, each with its offset in the file.
     unsynced: VecDeque<(u64, EventId, Vec<u8>)>,
-    /// For each event, the number of simulated failures.
+    /// For each event, the number of times that writing it must still fail with a simulated full disk.
     #[cfg(test)]
     pretended: BTreeMap<EventId, u32>,
 }
@@ -148,7 +148,8 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event and returns it as it was logged. It is not lost if only this process is killed afterwards.
+    /// Appends an event and returns it as it was logged. The event is not lost if only this process is killed
+    /// afterwards.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -229,8 +230,9 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Removes lines that are not synced from the file because the disk is full, and keeps them in memory to be written
-    /// again. Returns false if the error has another cause, or if memory lacks one of these lines.
+    /// Repairs the log after a sync failed because the disk was full: moves the lines that are not synced from the file
+    /// to memory, to be written again. Returns false if the error has another cause, or if memory lacks one of these
+    /// lines.
     pub fn take_back(&mut self, error: &LogError) -> Result<bool, LogError> {
         let durable = self.file.durable();
         let synced = durable.synced();

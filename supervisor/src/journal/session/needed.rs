@@ -39,7 +39,7 @@ impl Default for Sizes {
 pub struct Needed {
     pub events: Vec<SessionEvent>,
     pub agents: BTreeSet<AgentId>,
-    /// Events of the first agent that are kept unchanged; `None` if all of its events are.
+    /// Events of the first agent that are kept unchanged; `None` if all of that agent's events are.
     pub whole: Option<BTreeSet<EventId>>,
     /// Tokens and cost of each agent without its sub-agents, including turns that were rewound.
     pub spent: BTreeMap<AgentId, Account>,
@@ -75,7 +75,7 @@ pub(super) struct Read {
     pub heads: Vec<(AgentId, EventId)>,
 }
 
-/// Reads a log for a session that continues. `ahead` is a rewind that follows; `None` without one.
+/// Reads a log for a session that continues. `ahead` is a rewind that the session then makes; `None` without one.
 pub(super) fn read(
     log: &File,
     sizes: Sizes,
@@ -87,7 +87,8 @@ pub(super) fn read(
     if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, sizes, ahead, watch) }
 }
 
-/// Reads the needed events of a log that a process may have open. `ahead` is a rewind that follows, if there is one.
+/// Reads the needed events of a log that another process may have open. `ahead` is a rewind that follows, if there is
+/// one.
 pub(crate) fn read_needed(
     path: &Path,
     ahead: Option<RewindTarget>,
@@ -213,12 +214,12 @@ struct NeededLine {
     is_about_the_model: bool,
     /// True if the event belongs to the first agent's conversation.
     is_said: bool,
-    /// True if the event is a summary, with which the conversation begins anew.
+    /// True if the event is a summary, with which the model's conversation begins anew.
     begins: bool,
 }
 
 impl NeededLine {
-    /// Returns the entry for a rewind that follows but is not in the log yet.
+    /// Returns the entry for a rewind that follows the log, but is not in it yet.
     const fn ahead(target: RewindTarget) -> Self {
         let at = LinePlace { offset: 0, length: 0 };
         Self {

@@ -14,18 +14,18 @@ use super::scan::checked;
 #[derive(Debug)]
 pub struct LogPage {
     pub events: Vec<SessionEvent>,
-    /// Id of the last returned event; `None` if no further events are in the log.
+    /// Id of the last returned event, after which the next page begins; `None` if no further events are in the log.
     pub next: Option<EventId>,
 }
 
-/// The id of an event. Of a skipped event nothing else is read.
+/// The id of an event, which is all that is parsed of a skipped event.
 #[derive(Deserialize)]
 struct Numbered {
     id: EventId,
 }
 
-/// Reads events after the event `after`: at most `most`, and none after `bytes` bytes were read. Skips lines that are
-/// too long. Does not check the digest chain.
+/// Reads events after the event `after`: at most `most` events, and no further event once `bytes` bytes were read.
+/// Skips lines that are too long. Does not check the digest chain.
 pub fn read_page(path: &Path, after: EventId, most: usize, bytes: usize) -> Result<LogPage, LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let mut parts = Parts::new(File::open(path).map_err(failed)?);

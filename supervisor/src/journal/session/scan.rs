@@ -11,7 +11,7 @@ use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};
 use super::parts::{LONGEST_LINE, LogPart, Parts};
 
-/// Minimum number of bytes to parse for each further thread.
+/// Minimum number of bytes that each further thread must have to parse.
 const FEW: usize = 256 << 10;
 
 /// Maximum number of threads. Memory would be too slow for more.

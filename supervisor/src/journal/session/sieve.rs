@@ -18,13 +18,13 @@ pub(super) struct Sieve {
     calls: BTreeMap<(AgentId, CallId), EventId>,
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
     guests: BTreeMap<(AgentId, GuestId), EventId>,
-    /// For each MCP server, the last event that records the tools on which the session relies.
+    /// For each MCP server, the last event that records the server's tools, on which later calls rely.
     pins: BTreeMap<String, EventId>,
     /// Sub-agents that have not ended so far.
     agents: BTreeMap<AgentId, OpenSubAgent>,
     executors: BTreeSet<AgentId>,
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
-    /// True if no call was made since the last message or rewind.
+    /// True if no call was made since the last message of the person or the last rewind.
     waits_for_call: bool,
     first_calls: BTreeSet<EventId>,
     has_reply: bool,
@@ -129,7 +129,7 @@ impl Sieve {
         self.kept.insert(event.id, event);
     }
 
-    /// Drops an event. The last event of an agent that has not ended is kept until the next one replaces it.
+    /// Drops an event, but keeps the last event of each agent that has not ended until the agent's next event.
     fn pass(&mut self, event: SessionEvent) {
         if let Some(open) = self.agents.get_mut(&event.agent) {
             open.last = Some(thin(event));
@@ -177,7 +177,8 @@ impl Sieve {
         if is_executor { self.keep(thin(event)) } else { self.pass(event) }
     }
 
-    /// Records the highest numbers that the first agent has used. A continued session counts on from them.
+    /// Records the highest numbers of calls, approvals, grants and workers of the first agent. A continued session
+    /// counts on from them.
     fn number(&mut self, event: &SessionEvent) {
         if event.agent != AgentId::root() {
             return;
@@ -195,7 +196,7 @@ impl Sieve {
     }
 }
 
-/// Returns the event with its large fields emptied or shortened.
+/// Returns the event without the content of its large fields, or with shorter ones.
 pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::UserMessage { text, images } => {

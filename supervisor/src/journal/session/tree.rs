@@ -62,7 +62,7 @@ impl Tree {
         id
     }
 
-    /// Returns the index of the event. The error is the index at which the event would be inserted. Looks at the last
+    /// Returns the index of the event. The error is the index at which the event would be inserted. Tries the last
     /// event first, because logs are read in order.
     fn place(&self, id: EventId) -> Result<usize, usize> {
         match self.events.last() {
@@ -92,7 +92,7 @@ impl Tree {
         self.events.is_empty()
     }
 
-    /// Returns the events whose parent is `parent`, or those without a parent.
+    /// Returns the events whose parent is `parent`. For `None`, returns the events without a parent.
     pub fn children(&self, parent: Option<EventId>) -> impl Iterator<Item = &SessionEvent> {
         let edges = self.edges.range((parent, EventId(0))..=(parent, EventId(u64::MAX)));
         edges.filter_map(|(_, id)| self.get(*id))

@@ -122,7 +122,7 @@ fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError>
     Ok((session, whole))
 }
 
-/// The result of a copy of a log's lines with a new digest chain.
+/// The result of copying a log's lines with a new digest chain.
 struct Rechained {
     redaction: Option<Redaction>,
     events: usize,
@@ -167,7 +167,7 @@ fn bare(event: SessionEvent) -> SessionEvent {
     }
 }
 
-/// A session in an archive that was checked. At the import, its lines are read again.
+/// A session in an archive that was checked. The import reads the session's lines again.
 #[derive(Debug)]
 pub(crate) struct Archived<R> {
     archive: R,
@@ -232,7 +232,7 @@ impl<R: Read + Seek> Archived<R> {
         self.project.as_ref()
     }
 
-    /// Writes the session under a new unique name, in another project if one is given. On failure, nothing is left.
+    /// Writes the session under a new unique name, in another project if one is given. If this fails, no log is left.
     pub(crate) fn import(
         self,
         state: &Path,
@@ -295,7 +295,8 @@ fn read_head(line: &[u8]) -> Result<Head, ArchiveError> {
     serde_json::from_slice(line).map_err(not)
 }
 
-/// Checks properties that every log of ours has, and that a forged archive may lack. The error describes the fault.
+/// Checks properties that every log of this program has, and that a forged archive may lack. An `Err` describes the
+/// fault.
 fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     let is_name = |name: &str| {
         !name.is_empty()

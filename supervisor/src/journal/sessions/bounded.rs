@@ -7,7 +7,8 @@ use protocol::event::SessionEvent;
 
 use crate::journal::session::LONGEST_LINE;
 
-/// The text before the type of an event. Its first occurrence counts, because no earlier value in a line has quotes.
+/// The text before the type of an event. In a line, its first occurrence counts, because no value before the type has
+/// quotes.
 const TYPE: &[u8] = b"\"type\":\"";
 
 pub(super) struct BoundedLines {
@@ -37,7 +38,8 @@ impl BoundedLines {
         }
     }
 
-    /// Reads a line. Returns false if the line is too long, and `None` at the end of the log.
+    /// Reads a line. Returns true if the line is complete in memory, false if it is too long, and `None` at the log's
+    /// end.
     fn read(&mut self) -> io::Result<Option<bool>> {
         let mut is_short = true;
         loop {

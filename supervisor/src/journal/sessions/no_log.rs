@@ -1,4 +1,5 @@
-//! Detects an export where a log is expected. Otherwise it would be reported as a changed log, for its digest chain.
+//! Detects an export that was given where a log is expected. Because of its other digest chain, it would be reported as
+//! a changed log.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,4 +1,5 @@
-//! Deletes old sessions: those whose last write is long ago, and the oldest if all sessions together are too large.
+//! Deletes old sessions: those whose last write is long ago, and, if all sessions together are too large, the oldest
+//! ones.
 
 use std::fs;
 use std::io;
@@ -54,8 +55,8 @@ impl Pruned {
     }
 }
 
-/// Deletes the sessions that [`Keep`] excludes, the oldest first, and only those of `project` if it is given. Keeps
-/// sessions that a process has open. In a dry run (`is_rehearsal`) nothing is deleted.
+/// Deletes the sessions that [`Keep`] excludes, the oldest first. If `project` is given, deletes only sessions of that
+/// project. Keeps sessions that a process has open. In a dry run (`is_rehearsal`) nothing is deleted.
 pub(crate) fn prune(
     sessions: &Path,
     project: Option<&Path>,

@@ -13,7 +13,7 @@ const TYPES: &[&str] = &["user_message", "assistant_message", "tool_call_started
 /// Maximum depth to which the JSON arguments of a call are searched.
 const DEEPEST: usize = 32;
 
-/// The text to search for. Upper and lower case are the same unless the text has capital letters.
+/// The text to search for. Upper and lower case count as the same unless the text has capital letters.
 #[derive(Debug)]
 pub(crate) struct Needle {
     text: String,

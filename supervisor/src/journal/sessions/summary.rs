@@ -43,7 +43,7 @@ impl FilesSoFar {
     }
 }
 
-/// Returns the text of a block of a reply; `None` if it is empty or the block is no text.
+/// Returns the text in a block of a reply, given as JSON; `None` if the block is no text or an empty one.
 fn text_of(block: &str) -> Option<String> {
     let block: serde_json::Value = serde_json::from_str(block).ok()?;
     let is_text = block.get("type")?.as_str()? == "text";
@@ -75,7 +75,7 @@ pub(crate) struct Summary {
     /// The last answer of the first agent, shortened.
     #[serde(default)]
     pub answer: String,
-    /// Number of files that the session changed and that were not restored.
+    /// Number of files that the session changed, without those that were restored since.
     #[serde(default)]
     pub changed_files: u64,
     /// Tokens that the session used. For a copied session, only those after the copy was made.

@@ -71,7 +71,7 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
     }
 }
 
-/// Returns all access and all commands of a plan's execution, because there is no further approval during it.
+/// Returns all access and all commands of a plan's execution. All are shown, since the execution asks for no approval.
 fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<ShownPart> {
     let lines = account(params, project);
     let lines: Vec<_> = lines.iter().map(SafeText::as_str).collect();
@@ -87,7 +87,7 @@ fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Sho
     parts
 }
 
-/// Returns the words of a command. Words with characters that a shell would interpret are quoted.
+/// Returns the words of a command. A word with characters that a shell would interpret is quoted.
 fn command(words: &[String], full: bool) -> ShownPart {
     let is_plain = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c))

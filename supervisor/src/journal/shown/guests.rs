@@ -15,8 +15,8 @@ struct ShownGuest {
 }
 
 impl ShownGuests {
-    /// Returns the title for the start or end of a guest. `None` for a guest that belongs to a call or to another
-    /// guest, unless `full` is true or the guest ended unexpectedly.
+    /// Returns the title for the start or end of a guest; `None` for other events. For a guest that belongs to a call
+    /// or to another guest, there is a title only if `full` is true or the guest ended unexpectedly.
     pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

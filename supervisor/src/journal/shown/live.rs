@@ -18,8 +18,8 @@ impl Default for ShownLive {
 }
 
 impl ShownLive {
-    /// Returns the event as text, with lines broken at `columns`; `None` if the event is not shown. Approval requests
-    /// are not shortened.
+    /// Returns the event as text, with lines broken at `columns`; `None` if the event is not shown. Other texts than
+    /// approval requests are shortened.
     pub(crate) fn text(&mut self, event: &SessionEvent, columns: Option<usize>) -> Option<String> {
         let is_told = match &event.kind {
             // The person has just written this message.

@@ -1,6 +1,7 @@
-//! The Markdown form of a session: a heading for each entry, and its texts in fenced blocks.
+//! The Markdown form of a session: a heading for each entry, and the entry's texts in fenced blocks.
 //!
-//! Replies are fenced too. Otherwise their headings would look like ours, and a viewer would fetch their pictures.
+//! Replies are fenced too. Otherwise a reply's headings would look like the headings of entries, and a viewer would
+//! fetch the reply's pictures.
 
 use std::fmt::Write;
 

@@ -35,7 +35,7 @@ pub(crate) struct Reading<'a> {
     project: Option<WirePath>,
     /// Depth of the chosen agent in the tree of agents; 0 if all agents are shown.
     base: usize,
-    /// Names of the calls so far. The end of a call gets its title from them.
+    /// Names of the calls so far, by agent and number. The title of a call's end contains the name.
     calls: BTreeMap<(AgentId, CallId), String>,
     guests: ShownGuests,
 }

@@ -39,7 +39,7 @@ pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// Breaks our own lines at blanks. Continuation lines are indented.
+/// Breaks a text of our own words at blanks. Continuation lines are indented.
 pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     text.lines().for_each(|line| sheet.line("", line));

@@ -10,7 +10,7 @@ use super::super::blob::Blob;
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// Maximum number of bytes in a line. The first letter of a line, `A` to `z`, states their number from 1 to 52.
+/// Maximum number of bytes that a line encodes. The line's first letter, `A` to `z`, states their number from 1 to 52.
 const LINE: usize = 52;
 
 pub(super) fn write(old: Option<&Blob>, new: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {

@@ -164,7 +164,8 @@ impl<'a> Side<'a> {
         self.state.git_mode()
     }
 
-    /// Returns the content if it is text, which has no NUL byte. A side that does not exist has an empty content.
+    /// Returns the content of a side for a comparison by lines: empty if the file does not exist on this side, and
+    /// `None` if the content has a NUL byte or is too large.
     fn lines<'b>(side: Option<&'b Side<'a>>) -> Option<&'b [u8]> {
         let Some(side) = side else { return Some(b"") };
         side.bytes.as_deref().filter(|bytes| !bytes.contains(&0))

@@ -22,8 +22,8 @@ impl QuotedName {
         quoted
     }
 
-    /// Returns the name for the end of a `---` or `+++` line. A name with a space is followed by a tab, because
-    /// patch(1) would end it at the space.
+    /// Returns the name for the end of a `---` or `+++` line. A tab follows a name with a space, because patch(1) would
+    /// end the name at the space.
     pub(super) fn end(&self) -> Vec<u8> {
         let mut text = self.text();
         if text.contains(&b' ') {

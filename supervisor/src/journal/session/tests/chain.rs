@@ -104,7 +104,7 @@ const fn line_of(fault: &Fault) -> Option<usize> {
     }
 }
 
-/// Flips a bit of a log. Fails unless a fault names the damaged line.
+/// Flips a bit of a log, and flips it back. Panics unless a fault names the damaged line.
 fn flipped(log: &mut [u8], byte: usize, bit: u8) {
     let line = log[..byte].split(|byte| *byte == b'\n').count();
     log[byte] ^= 1 << bit;

@@ -21,7 +21,7 @@ fn shows(text: &str) -> bool {
     })
 }
 
-/// Returns the number of lines that do not begin with the rule `│` of untrusted text.
+/// Returns the number of lines that are not marked as untrusted text by a rule (`│`) at their beginning.
 fn ours(text: &str) -> usize {
     text.lines().filter(|line| !line.trim_start().starts_with('│')).count()
 }
