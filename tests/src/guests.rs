@@ -11,7 +11,6 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights};
 use serde_json::Value;
 
-/// Directories of the system's programs.
 const SYSTEM: [&str; 11] =
     ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt", "/proc", "/sys", "/dev"];
 

@@ -110,7 +110,6 @@ pub(super) fn starts(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// Returns this program as an unconfined client.
 fn direct_client(port: u16) -> Result<Command, BenchError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["hosts", "--inside", "--to", &format!("127.0.0.1:{port}")]);

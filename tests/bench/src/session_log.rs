@@ -14,7 +14,6 @@ const LINES: usize = 100_000;
 /// Number of bytes of tool output in each event.
 const CONTENT: usize = 200;
 
-/// Number of times that the log is read.
 const ROUNDS: usize = 10;
 
 /// Measures an append, and the reading of a log of 100,000 lines. Reading verifies the log's chain of digests.

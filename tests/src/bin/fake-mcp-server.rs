@@ -39,7 +39,6 @@ struct Server {
     replies: Vec<Value>,
     /// Id of the last request that the server sent.
     last: u64,
-    /// Number of requests that the client cancelled.
     cancelled: u32,
 }
 

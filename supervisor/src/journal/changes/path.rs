@@ -15,17 +15,15 @@ pub struct ProjectPath(Box<[u8]>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The path is empty, or longer than the kernel allows.
     #[error("a path has {0} bytes, not between 1 and 4095")]
     Length(usize),
     /// The path is absolute, or has an empty component.
     #[error("path {0:?} is not relative to the project")]
     NotRelative(WirePath),
-    /// The path has a `.`, `..` or `.git` component.
     #[error("path {path:?} has the forbidden component {component:?}")]
     Component {
         path: WirePath,
-        /// The forbidden component.
+        /// `.`, `..` or `.git`.
         component: &'static str,
     },
     #[error("a path contains a NUL byte")]

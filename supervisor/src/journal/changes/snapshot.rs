@@ -35,31 +35,24 @@ pub enum IntakeError {
     /// A path cannot belong to the project.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The same path arrived twice.
     #[error("the path {0} came twice in one snapshot")]
     Duplicate(ProjectPath),
-    /// An entry is below another entry that is a file or a link.
     #[error("{inner} cannot be inside {outer}, which is not a directory")]
     Within { inner: ProjectPath, outer: ProjectPath },
-    /// A path arrived that was not requested.
     #[error("the path {0} was not requested")]
     Unasked(ProjectPath),
-    /// A link has an invalid target.
     #[error("the target of link {path} has {len} bytes, not between 1 and 4095")]
     Target { path: ProjectPath, len: usize },
     /// Content bytes arrived without a file, or more than the file's size.
     #[error("{0} bytes came that belong to no file of the snapshot")]
     Surplus(usize),
-    /// The next entry or the end arrived before a file's content was complete.
     #[error("the content of {path} lacks {missing} bytes")]
     Incomplete { path: ProjectPath, missing: u64 },
     /// A piece arrived that belongs to the response to another kind of call.
     #[error("a command's output came within a snapshot")]
     Foreign,
-    /// The entries, names or contents exceed a limit.
     #[error("the snapshot exceeds its limit of {limit} {of}")]
     TooLarge { limit: u64, of: &'static str },
-    /// The contents could not be stored.
     #[error("contents of the snapshot could not be saved: {0}")]
     Store(#[source] io::Error),
 }

@@ -8,18 +8,15 @@ use super::parts::LONGEST_LINE;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The session's id is unsafe as a file name.
     #[error("`{0}` is not a session id: expected at most 64 letters, digits, `-` and `_`")]
     Id(String),
     /// The directory of the logs cannot be created, or is not safe to use.
     #[error("cannot use the session directory {path}: {source}")]
     Directory { path: PathBuf, source: io::Error },
-    /// The directory of the logs belongs to another user.
     #[error("the session directory {path} belongs to user {owner}, not to user {user}")]
     Owner { path: PathBuf, owner: u32, user: u32 },
     #[error("cannot make the session log {path}: {source}")]
     Create { path: PathBuf, source: io::Error },
-    /// Another process has the session open.
     #[error("the session of {path} is open in another process{}\n  hint: end the session there", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Held {
         path: PathBuf,
@@ -35,10 +32,8 @@ pub enum LogError {
     },
     #[error("cannot delete the session log {path}: {source}")]
     Remove { path: PathBuf, source: io::Error },
-    /// An event cannot be written as JSON.
     #[error("event {id} cannot be written as JSON: {source}")]
     Encode { id: EventId, source: serde_json::Error },
-    /// An event is longer than a line may be.
     #[error("event {id} needs a line of {bytes} bytes, but the limit is {LONGEST_LINE}")]
     Long { id: EventId, bytes: usize },
     /// An event was not written. All earlier events are complete in the file.
@@ -93,7 +88,6 @@ pub enum Fault {
     },
     #[error("line {line} is not an event: {reason}")]
     Unreadable { line: usize, reason: String },
-    /// A line has an event of a type that this version does not know.
     #[error(
         "line {line} is an event of the type `{type}`, which this version does not know; the line is left out"
     )]
@@ -102,14 +96,12 @@ pub enum Fault {
         line: usize,
         r#type: String,
     },
-    /// A line was left out because it is longer than allowed.
     #[error("line {line} has {bytes} bytes, more than any line of a log; the line is left out")]
     Long {
         /// Number of the line, from 1.
         line: usize,
         bytes: u64,
     },
-    /// The log has further faults, which are not listed.
     #[error("{count} more lines have faults")]
     More { count: usize },
     /// A line does not state the digest of the line before it. A line was changed, removed, added or moved.
@@ -124,13 +116,10 @@ pub enum Fault {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// A line belongs to another session than the first line of the log.
     #[error("event {id} belongs to another session, {session}")]
     Session { id: EventId, session: String },
-    /// Two events have the same id. The first one counts.
     #[error("there are two events {id}; the later line is left out")]
     Duplicate { id: EventId },
-    /// An event comes after an event with a higher id.
     #[error("event {id} comes after an event with a higher number")]
     Order { id: EventId },
     /// The parent of an event is missing, or comes after the event.
