@@ -1,4 +1,4 @@
-"""Bailiwick's minimal profile and mini-swe-agent on the same scripted tasks in one run: patches, processor time, memory."""
+"""Compares Bailiwick's minimal profile with mini-swe-agent on the same scripted tasks: patches, processor time, memory."""
 
 import argparse
 import ctypes
@@ -16,7 +16,7 @@ from tasks import TASKS, TEST
 
 HERE = Path(__file__).resolve().parent
 REPAIRS = [name for name in TASKS if name != "steps"]
-# It reads the output of commands as text, and a carriage return before a line's end is none to Python.
+# mini-swe-agent reads the output of commands as text. Python then drops a carriage return before a line feed.
 LOST = {"line-ends"}
 
 
@@ -25,7 +25,7 @@ def run(*command, **options):
 
 
 def project(directory, name):
-    """A fresh repository of a task."""
+    """Makes a new repository with the files of a task."""
     directory.mkdir(parents=True)
     for path, text in TASKS[name].files.items():
         (directory / path).write_bytes(text.encode())
@@ -42,7 +42,7 @@ libc = ctypes.CDLL(None)
 
 
 def parents_below(pid):
-    """A process and everything below it, each with its parent."""
+    """Returns the pids of a process and its descendants, each with the pid of its parent."""
     found, parents = {pid}, {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -57,11 +57,11 @@ def parents_below(pid):
 
 
 def resident(pid):
-    """KiB of a tree of processes; what several share counts once (Pss), where it can be read."""
+    """Returns the KiB of a tree of processes. Shared memory counts once (Pss) if that can be read."""
     total = 0
     for one, parent in parents_below(pid).items():
         if one != pid and libc.syscall(KCMP, parent, one, KCMP_VM, 0, 0) == 0:
-            # About to execute something (vfork): its memory is its parent's.
+            # This process is about to execute a program (vfork): its memory is its parent's.
             continue
         for file, word in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
             try:
@@ -74,7 +74,7 @@ def resident(pid):
 
 
 def measured(command, environment, log, watched):
-    """Runs a command; seconds of processor time of it and all its descendants, and the most memory where it is watched."""
+    """Runs a command. Returns the seconds of processor time of all its processes, and their peak memory if `watched`."""
     with open(log, "wb") as output:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT)
@@ -100,7 +100,7 @@ def measured(command, environment, log, watched):
 
 
 class Side:
-    """One agent: its command for some tasks, and what it left."""
+    """One agent: the commands by which it works on tasks, and the results that it leaves."""
 
     def __init__(self, work, url, options):
         self.work, self.url, self.options = work, url, options
@@ -112,7 +112,7 @@ class Side:
         return dict(os.environ, OPENAI_API_KEY="none", HOME=str(self.work / "home"), NO_COLOR="1")
 
     def run_all(self, watched=False):
-        """Processor time and memory of all repairs by one command."""
+        """Returns the processor time and memory of all repairs by one command."""
         place = self.place("all")
         directories = {name: project(place / name / "project", name) for name in REPAIRS}
         environment = self.environment()
@@ -120,7 +120,7 @@ class Side:
         return measured(command, environment, place / "log", watched)
 
     def run(self, name, watched=False):
-        """Processor time, memory, number of steps and the patch."""
+        """Returns the processor time, the memory, the number of steps and the patch of one task."""
         place = self.place(name)
         directory = project(place / "project", name)
         environment = self.environment()
@@ -167,7 +167,7 @@ class Mini(Side):
 
 
 def outcome(work, name, patch):
-    """The files after a patch on a clean checkout, or None where it does not apply; whether the tests pass."""
+    """Returns the files after a patch on a clean checkout (None if the patch does not apply), and whether the tests pass."""
     directory = project(work / "outcomes" / ("%s-%d" % (name, time.monotonic_ns())), name)
     applied = subprocess.run(["git", "-C", str(directory), "apply", "-"], input=patch, capture_output=True)
     if applied.returncode != 0:
@@ -178,7 +178,7 @@ def outcome(work, name, patch):
 
 
 def alone(work, name):
-    """Processor time of the commands of a task, without an agent."""
+    """Returns the processor time of a task's commands without an agent."""
     directory = project(work / "alone" / ("%s-%d" % (name, time.monotonic_ns())), name)
     script = "cd %s\n" % directory + "".join("bash -c %s\n" % quoted(command) for command in TASKS[name].commands)
     return measured(["bash", "-c", script], dict(os.environ), directory.parent / "log", False)[0]
@@ -228,7 +228,7 @@ def show(rows, together):
 
 
 def limits(rows):
-    """Misses of what has to be reached: a tenth of the processor time of a step, a fifth of the memory."""
+    """Returns the limits that were missed: a tenth of the processor time of a step, a fifth of the memory."""
     repairs = [row for row in rows if row["task"] in REPAIRS]
     cpu, memory = {}, {}
     for word in ("Bailiwick", "Mini"):

@@ -1,4 +1,4 @@
-"""mini-swe-agent on tasks, as its own benchmark runs them (run/benchmarks/swebench.py), in the directories of the projects.
+"""Runs mini-swe-agent as its own benchmark does (run/benchmarks/swebench.py), but in the directories of the projects.
 
 `mini.py URL OUT NAME=DIRECTORY…` runs each task in its directory and writes what it submitted to OUT/NAME.patch.
 """
@@ -21,12 +21,12 @@ for argument in sys.argv[3:]:
     settings = dict(config["model"], model_name="openai/scripted", cost_tracking="ignore_errors")
     settings["model_kwargs"] = dict(settings.get("model_kwargs", {}), api_base=url + "/v1", api_key="none")
     environment = dict(config["environment"], cwd=directory)
-    # Its images' environment alone: a person's own start-up file is none of the comparison.
+    # As in the benchmark's images, no start-up file of the person is read.
     environment["env"].pop("BASH_ENV", None)
     environment = {key: environment[key] for key in ("cwd", "env", "timeout")}
     agent = DefaultAgent(LitellmModel(**settings), LocalEnvironment(**environment),
                          output_path=out / (name + ".traj.json"), **config["agent"])
     info = agent.run(TASKS[name].prompt(name))
-    # Byte for byte: what was lost was lost before.
+    # The patch is written byte for byte. If bytes are missing, the agent has lost them earlier.
     (out / (name + ".patch")).write_bytes(info["submission"].encode())
     (out / (name + ".steps")).write_text(str(agent.n_calls))

@@ -1,6 +1,6 @@
-"""A chat-completions model on loopback that follows the script of the task that a request names, for both agents.
+"""A chat-completions model on loopback, for both agents. It follows the script of the task that a request names.
 
-A process of its own, so that its work is nobody's of those who are measured: `model.py PORT-FILE`.
+It is a separate process, so that its processor time counts for neither agent: `model.py PORT-FILE`.
 """
 
 import json
@@ -12,7 +12,7 @@ from tasks import MARK, SUBMIT, TASKS
 
 
 def reply(body):
-    """The next command of the task; at its end each agent's own word for it."""
+    """Returns the task's next command. At the end of the task, returns the command by which the agent reports it as done."""
     tool = body["tools"][0]["function"]["name"]
     name = re.search(re.escape(MARK) + r"([a-z-]+)", json.dumps(body["messages"]))[1]
     turn = sum(message["role"] == "assistant" for message in body["messages"])

@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass, field
 
-# Stands before the name of a task in its prompt.
+# Text before the name of a task in the task's prompt.
 MARK = "scripted task "
 
-# mini-swe-agent's own last command (its config/benchmarks/swebench.yaml).
+# The last command of each task of mini-swe-agent (its config/benchmarks/swebench.yaml).
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat ../patch.txt"
 
 
 @dataclass
 class Task:
     files: dict
-    # Of every step the command; each agent gets the same ones.
+    # The command of each step, the same for both agents.
     commands: list
-    # Files that a person would submit.
+    # The files that a person would submit.
     changed: list
     submission: list = field(default_factory=list)
 
@@ -59,6 +59,6 @@ TASKS = {
         "def median(values):\\n    both = middle(sorted(values))\\n    return sum(both) / len(both)\\n')\nEND", TEST,
         "git status --short"], ["lib.py", "middle.py"]),
     "letters": Task(NAME, ["cat lib.py", TEST, "sed -i 's/Gruss/Gruß/' lib.py", TEST, "git diff"], ["lib.py"]),
-    # For the cost of one step more: nothing but steps.
+    # Measures the cost of a step: the steps do almost nothing.
     "steps": Task(NAME, ["cat lib.py"] * 40 + ["sed -i 's/Gruss/Gruß/' lib.py"], ["lib.py"]),
 }

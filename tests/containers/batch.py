@@ -1,4 +1,4 @@
-"""Batches in real containers: packages whose own tests accept the change, attacks from inside, and kills of everything."""
+"""Tests batches in real containers: repairs of packages, judged by the packages' tests, attacks from inside, and kills."""
 
 import io
 import json
@@ -15,12 +15,12 @@ from model import ScriptedModel
 
 WORK, IMAGE = Path(sys.argv[1]), sys.argv[2]
 ENGINE = os.environ.get("BAILIWICK_ENGINE", "docker")
-# To copy with the owners: the one engine has a flag for it, the other one against it.
+# Option that copies files with their owners. Docker needs the flag for that; Podman does it unless told otherwise.
 OWNERS = "--archive=%s" % ("true" if ENGINE == "docker" else "false")
 KEY = "sk-ant-canary-0123456789abcdef"
 USERS = {"root": "bailiwick-tests:packages", "user": "bailiwick-tests:packages-user"}
 
-# Name and version; the file, the right text and the wrong one.
+# For each package: its version, the file with the bug, the right text in that file, and the wrong text.
 PACKAGES = {
     "more-itertools": ("10.5.0", "more_itertools/recipes.py",
                        "        return _zip_equal(*args)\n    if incomplete == 'ignore'",
@@ -47,7 +47,7 @@ def run(*command, check=True, **options):
 
 
 def fetched():
-    """The packages' source distributions, and pytest, from the index."""
+    """Downloads the source distributions of the packages, and pytest, from the index."""
     place = WORK / "index"
     wanted = ["%s==%s" % (name, package[0]) for name, package in PACKAGES.items()]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
@@ -60,7 +60,7 @@ def fetched():
 
 
 def prepared(index):
-    """A project for each package, with its bug, committed."""
+    """Makes a project for each package, and commits the package with its bug."""
     projects = WORK / "projects"
     for name, (_, file, right, wrong) in PACKAGES.items():
         project = projects / name
@@ -78,7 +78,7 @@ def prepared(index):
 
 
 def make_images(projects):
-    """One image in which root works, and one in which a user without privileges does."""
+    """Makes two images: one in which root works, and one in which a user without privileges works."""
     for user, image in USERS.items():
         run("chown", "-R", "0:0" if user == "root" else "1000:1000", str(projects))
         container = run(ENGINE, "create", IMAGE, "true").stdout.strip()
@@ -90,7 +90,7 @@ def make_images(projects):
 
 
 def outcomes(name, patch=None):
-    """The tests of a package, by name, in a container of their own, after a patch."""
+    """Returns the results of a package's tests, by name, in a separate container, after a patch if one is given."""
     script = "cd /projects/%s && %s %s" % (name, "git apply - &&" if patch else "", TESTS)
     command = [ENGINE, "run", "--rm", "-i", "--network", "none", USERS["root"], "sh", "-c", script]
     done = run(*command, check=False, input=patch or "")
@@ -103,7 +103,7 @@ def outcomes(name, patch=None):
 
 
 class Model(ScriptedModel):
-    """Chooses the script by the task that the first message names."""
+    """Chooses the script by the task that the first message of a request names."""
 
     def __init__(self, scripts):
         super().__init__([])
@@ -236,7 +236,7 @@ def check_attacks():
 
 
 def children(pid, word):
-    """The processes below one whose second word is this."""
+    """Returns the children of a process that have `word` as their first argument."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -286,7 +286,7 @@ def check_kills():
 
 
 def kill(what, process):
-    """Kills one of these, if there is one; whether it did."""
+    """Kills a process of this kind, if there is one. True if one was killed."""
     try:
         if what == "batch":
             process.send_signal(signal.SIGKILL)
@@ -302,7 +302,7 @@ def kill(what, process):
 
 
 def swebench():
-    """A Python that has the harness of SWE-bench, or None."""
+    """Returns a Python with the harness of SWE-bench, or None."""
     if "BAILIWICK_SWEBENCH" in os.environ:
         return os.environ["BAILIWICK_SWEBENCH"]
     place = WORK / "swebench"
@@ -312,7 +312,7 @@ def swebench():
 
 
 def testbed(name):
-    """An image as those of SWE-bench are: the project in /testbed."""
+    """Makes an image like those of SWE-bench, with the project in /testbed."""
     image = "bailiwick-tests:testbed-" + name
     container = run(ENGINE, "create", USERS["root"], "true").stdout.strip()
     run(ENGINE, "cp", OWNERS, str(WORK / "projects" / name) + "/.", container + ":/testbed")
@@ -322,7 +322,7 @@ def testbed(name):
 
 
 def row(name, image):
-    """The package as an instance: the columns of the data sets that the harness of today reads."""
+    """Returns the package as an instance of SWE-bench: the columns of the data sets that its current harness reads."""
     before = outcomes(name)
     after = outcomes(name, right_patch(name))
     wanted = sorted(test for test, outcome in after.items() if outcome == "PASSED")
@@ -338,7 +338,7 @@ def row(name, image):
 
 
 def right_patch(name):
-    """The repair, as a person would submit it."""
+    """Returns the repair as a patch that a person would submit."""
     _, file, right, wrong = PACKAGES[name]
     path = WORK / "projects" / name / file
     text = path.read_text()
@@ -373,7 +373,7 @@ def check_swebench():
 
 
 def kill_engine():
-    """Kills the daemon while containers run, and starts it again after a moment."""
+    """Kills the engine's daemon while containers run, and starts it again after a moment."""
     if not run(ENGINE, "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split():
         raise ProcessLookupError
     os.kill(int((WORK / "pid").read_text()), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What has to hold in a container, run in it: the tier, the engine's own filter, real work, a repair, and the escape suite."""
+"""Checks in a container: the tier, the engine's own filter, everyday programs, a repair, and the escape suite."""
 
 import json
 import os
@@ -45,7 +45,7 @@ FILL = "head -c 100M /dev/zero > /dev/shm/all; python3 -c 'import multiprocessin
 
 
 class Failure(Exception):
-    """Something came out otherwise than it must."""
+    """A check had another result than expected."""
 
 
 def expect(condition, message):
@@ -70,7 +70,7 @@ def project(work):
 
 
 def check_profile(_):
-    """Without the engine's filter these containers show nothing."""
+    """Checks that the engine's filter applies, since without it these containers would show nothing."""
     status = Path("/proc/self/status").read_text()
     expect(re.search(r"^Seccomp:\t2$", status, re.M), "no filter is in force")
     done = subprocess.run(["unshare", "--user", "true"], stderr=subprocess.PIPE, text=True)
@@ -95,13 +95,13 @@ def check_work(work, program):
 
 
 def check_full_shared_memory(work):
-    """Whoever fills it gets an error; what is confined goes on, and so do we."""
+    """Checks that a process gets an error when shared memory is full, and that the sandbox continues."""
     done = run(work, BAILIWICK, "sandbox", "-C", project(work), "--", "bash", "-c", FILL)
     expect(done.stdout == "locks\n" and done.stderr.count("No space left on device") == 2, done.stdout + done.stderr)
 
 
 def check_no_temp(work):
-    """Without a system's temp directory a session starts where our own directories can be written."""
+    """Checks that a session starts without a temp directory of the system, if Bailiwick's own directories are writable."""
     place = project(work)
     with ScriptedModel([["done"]]) as model:
         task = (BAILIWICK, "exec", "--base-url", model.url, "-C", place, "do it")
@@ -110,7 +110,7 @@ def check_no_temp(work):
 
 
 def check_repair(work):
-    """A bug is found by its test, repaired, and tested again, by commands that are confined."""
+    """Checks a repair by confined commands: a test finds the bug, and passes after the change."""
     place = project(work)
     test = ("shell_exec", {"command": "python3 -B -m unittest -q 2>&1 | tail -n 1"})
     mend = ("edit_file", {"path": "mean.py", "old_string": "(len(numbers) - 1)", "new_string": "len(numbers)"})

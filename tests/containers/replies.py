@@ -1,4 +1,4 @@
-"""Writes what a scripted model replies, each as one answer of HTTP, for a container that has nothing to serve it with but netcat."""
+"""Writes each reply of a scripted model as an HTTP response, for a container whose only server is netcat."""
 
 from model import events
 

@@ -1,23 +1,23 @@
-"""The three APIs by which one server is asked, each through the provider of ours that speaks it."""
+"""The three APIs by which one server is asked, each through Bailiwick's provider for it."""
 
 from messages import chat_request, request, responses_request
 
 
 class Api:
-    """A provider of ours, the path below the server at which its API begins, how its requests are written, and the stop
-    reason of a reply that llama.cpp's server cut at its limit."""
+    """One of Bailiwick's providers: its name, the path of its API on the server, the function that makes its requests, the
+    name of the token limit, and the stop reason of a reply that llama.cpp's server cuts at the limit."""
 
     def __init__(self, provider, path, request, limit, cut):
         self.provider, self.path, self.request, self.limit, self.cut = provider, path, request, limit, cut
 
     def ask(self, prompt, most=64):
-        """A request for at most so many tokens, without chance in it."""
+        """Returns a request for at most `most` tokens, with temperature 0."""
         return self.request("any", prompt, temperature=0, **{self.limit: most})
 
 
 APIS = [
     Api("anthropic", "", request, "max_tokens", "max_tokens"),
     Api("openai", "/v1", chat_request, "max_tokens", "max_tokens"),
-    # It says `completed`, whatever ended the reply.
+    # The server's stop reason is `completed`, even if the limit ended the reply.
     Api("responses", "/v1", responses_request, "max_output_tokens", "end_turn"),
 ]

@@ -1,4 +1,4 @@
-"""Runs the real binary."""
+"""Runs the real program `bailiwick`."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from report import expect
 
-# The key that the servers here expect.
+# API key that the servers here expect.
 KEY = "sk-interop-loopback-only"
 
 
 class Bailiwick:
-    """The binary with a state directory of its own below `work`."""
+    """The program, with a state directory below `work`."""
 
     def __init__(self, program, work):
         self.program, self.work = program, Path(work)
@@ -25,7 +25,7 @@ class Bailiwick:
                                 ANTHROPIC_API_KEY=KEY, OPENAI_API_KEY=KEY)
 
     def speaks(self, provider):
-        """Whether this build knows a provider."""
+        """True if this build has a provider."""
         done = self.run("debug", "stream", "--help")
         return "- %s:" % provider in done.stdout.decode()
 
@@ -40,7 +40,7 @@ class Bailiwick:
         return ["debug", "stream", "--base-url", url, "--request", file.name, "--provider", provider]
 
     def stream(self, provider, url, request, key=KEY):
-        """What `debug stream` prints: {"ok": true, "message": …} or {"ok": false, "error": …}."""
+        """Returns the output of `debug stream`: {"ok": true, "message": …} or {"ok": false, "error": …}."""
         done = self.run(*self.stream_arguments(provider, url, request), key=key)
         said = done.stderr.decode(errors="replace")
         expect(done.returncode in (0, 6), "exit status %d: %s" % (done.returncode, said))
@@ -48,7 +48,7 @@ class Bailiwick:
         return json.loads(done.stdout)
 
     def killed_stream(self, provider, url, request, until, grace=30):
-        """Starts a request, kills the client once `until()` holds, and returns when it did."""
+        """Starts a request, kills the client once `until()` is true, and returns the time of the kill."""
         process = subprocess.Popen([self.program, *self.stream_arguments(provider, url, request)], env=self.environment,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -59,7 +59,7 @@ class Bailiwick:
             process.wait()
 
     def exec(self, project, prompt, *arguments):
-        """A whole run; returns its events and its exit status."""
+        """Runs `exec` to its end. Returns its events and its exit status."""
         done = self.run("exec", "-C", str(project), "--output", "stream-json", *arguments, prompt)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         return done.returncode, events, done.stderr.decode(errors="replace")
@@ -73,7 +73,7 @@ def wait_for(condition, seconds, what):
 
 
 def copy_of(project, directory):
-    """A copy of a project with its content in git."""
+    """Copies a project to a directory, and commits the copy in git."""
     shutil.copytree(project, directory, ignore=shutil.ignore_patterns("target"))
     identity = ["-c", "user.name=Interop", "-c", "user.email=interop@localhost"]
     for arguments in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "-m", "as it was"]):

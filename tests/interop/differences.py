@@ -1,4 +1,4 @@
-"""Where LiteLLM's encoding of a recording is not what the recording says, by its own doing: which parts differ, and why."""
+"""Recordings that LiteLLM encodes wrongly by its own fault: for each, the parts that differ, and the reason."""
 
 ESTIMATED = (("output_tokens",), "the server sends no usage, and LiteLLM estimates one")
 NO_STATUS = (("error",), "LiteLLM gives an error in mid-stream without its code")
@@ -13,7 +13,7 @@ FIRST_PIECE = (("content",), "LiteLLM gives the first piece of the refusal as te
 BOTH = {
     "cut-stream": CUT,
     "error-in-stream": NO_STATUS,
-    # With BAILIWICK_WIRE:
+    # These recordings are in BAILIWICK_WIRE.
     "dd-completion-streamed-t0": ESTIMATED,
     "openllmetry-chat-tools-async-streaming-t0": ESTIMATED,
     "openllmetry-open-ai-function-calls-tools-streaming-parallel-t0": ESTIMATED,

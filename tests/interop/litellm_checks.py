@@ -1,8 +1,8 @@
-"""Checks against LiteLLM's proxy, which is given recorded chat completions and encodes other APIs' streams by itself.
+"""Checks against LiteLLM's proxy, which gets recorded chat completions and encodes them as streams of other APIs.
 
-Each recording is asked for three times: through LiteLLM by the Messages API and by the Responses API, and from the player by
-chat completions. What comes out of our providers must agree, and must be what the recording's `expected.json` says, if it
-has one.
+Each recording is requested three times: through LiteLLM by the Messages API and by the Responses API, and from the player by
+chat completions. The messages that Bailiwick's providers decode must agree with each other, and with the recording's
+`expected.json` if there is one.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from servers import Server, Unusable, free_port
 
 HERE = Path(__file__).resolve().parent
 RECORDINGS = HERE / "recordings"
-# The recording of a whole run; it is checked by `check_repair`.
+# Recording of a whole run, which `check_repair` checks.
 RUN = "repair"
 BRIDGED = "bridged/"
 
 
 def recorded(directory):
-    """The names of the recorded streams in a directory, ours or such as are laid out like BAILIWICK_WIRE."""
+    """Returns the names of the recorded streams in a directory of this test, or in one with the layout of BAILIWICK_WIRE."""
     for place in sorted(directory.iterdir()):
         meta = place / "meta.json"
         if meta.exists():
@@ -45,11 +45,11 @@ def expected(name):
 
 
 def configuration(player):
-    """Any model is asked for at the player; below `bridged/`, by chat completions for the Responses API too."""
+    """Returns LiteLLM's configuration: every model is at the player. Below `bridged/`, the Responses API too uses chat completions."""
     upstream = {"model": "openai/*", "api_base": player.url + "/v1", "api_key": "sk-upstream"}
     bridged = dict(upstream, use_chat_completions_api=True)
     models = [{"model_name": BRIDGED + "*", "litellm_params": bridged}, {"model_name": "*", "litellm_params": upstream}]
-    # LiteLLM would ask an OpenAI model by the Responses API, and would wait for a busy one itself.
+    # Without these settings LiteLLM would use the Responses API for an OpenAI model, and wait for a busy server itself.
     settings = {"use_chat_completions_url_for_anthropic_messages": True, "num_retries": 0, "request_timeout": 60,
                 "drop_params": True, "telemetry": False}
     return {"model_list": models, "litellm_settings": settings, "general_settings": {"master_key": KEY},
@@ -60,13 +60,13 @@ def litellm(program, player, work):
     file, port = work / "litellm.json", free_port()
     file.write_text(json.dumps(configuration(player)))
     command = [program, "--config", str(file), "--host", "127.0.0.1", "--port", str(port)]
-    # Prices come with the package; nothing is looked up on the network.
+    # Prices come with the package, so that LiteLLM reads nothing from the network.
     environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_DOCS": "True"}
     return Server(command, port, "/health/liveliness", work / "litellm.log", environment)
 
 
 class Comparison:
-    """One recording by three ways."""
+    """Compares the results of one recording by three ways."""
 
     def __init__(self, bailiwick, player, gateway):
         self.bailiwick, self.player, self.gateway = bailiwick, player, gateway
@@ -79,7 +79,7 @@ class Comparison:
         return self.stream("openai", self.player.url + "/v1", chat_request(name))
 
     def check_direct(self, name):
-        """Our chat completions provider decodes a recording of ours to what it means."""
+        """Checks that Bailiwick's chat completions provider decodes a recording to the expected message."""
         agree(self.directly(name), expected(name), ())
 
     def check_messages(self, name):
@@ -91,7 +91,7 @@ class Comparison:
         return self.check_listed(name, seen, RESPONSES)
 
     def check_listed(self, name, seen, differences):
-        """LiteLLM's encoding of a recording is what the recording means, but for the listed differences."""
+        """Checks that LiteLLM's encoding of a recording has the expected meaning, except for the listed differences."""
         listed, reason = differences.get(name, ((), ""))
         agree(seen, expected(name) or self.directly(name), listed)
         return "as listed, %s" % reason if listed else ""
@@ -112,7 +112,7 @@ def check_recordings(report, comparison, names):
 
 
 def check_key(bailiwick, gateway):
-    """A wrong key is refused and not repeated in what is said of it."""
+    """Checks that a wrong key is refused, and does not appear in the error."""
     wrong = "sk-wrong-" + "0123456789abcdef" * 2
     answer = bailiwick.stream("anthropic", gateway.url, request("text"), key=wrong)
     expect(not answer["ok"] and answer["error"]["status"] in (400, 401), answer)

@@ -1,4 +1,4 @@
-"""Checks against llama.cpp's server and a tiny real model, by each API that both sides speak."""
+"""Checks against llama.cpp's server with a tiny real model, by each API that both sides speak."""
 
 import argparse
 import json
@@ -14,19 +14,19 @@ from report import Failure, Report, expect
 from servers import Server, Unusable, free_port
 
 CONTEXT = 8192
-# One thread that does not spin: on a busy machine, several that wait for each other are ten times slower.
+# A single thread without busy waiting. On a busy machine, several threads that wait for each other are ten times slower.
 UNHURRIED = ["--threads", "1", "--poll", "0"]
-# The model is made fond of its token 2, <|im_end|>: a run would wait minutes for what it has to say.
+# Makes the model's token 2, <|im_end|>, likely. Otherwise a run would take minutes of text.
 BRIEF = ["--logit-bias", "2+6"]
-# What two servers can say, and nothing else: of every length in UTF-8, joined characters, both directions.
+# Text with characters of every length in UTF-8, with joined characters, and in both directions.
 SAID = "Größe 5 µm — 日本語, עברית, Ελλάδα, 👩‍🔬 🦀 𝒳 e\u0301"
-# Its first token is no whole character.
+# Text whose first token is not a whole character.
 BEGINS_WITHIN = "🦀 " + SAID
 STORY = "Write a very long story about a lighthouse keeper. Never stop."
 
 
 class Llama:
-    """A running server, and Bailiwick to ask it."""
+    """A running server, and the Bailiwick that asks it."""
 
     def __init__(self, bailiwick, server):
         self.bailiwick, self.server = bailiwick, server
@@ -52,12 +52,12 @@ def llama_server(options, work, *arguments):
     port = free_port()
     command = [options.server, "--model", options.model, "--host", "127.0.0.1", "--port", str(port), "--ctx-size",
                str(CONTEXT), "--parallel", "1", "--slots", *UNHURRIED, *arguments]
-    # The key goes by the environment: an argument can be read by everybody on the machine.
+    # The key is passed in the environment, because everybody on the machine can read arguments.
     return Server(command, port, "/health", work / ("llama-%d.log" % port), {"LLAMA_API_KEY": KEY})
 
 
 def only(text):
-    """A grammar that leaves the model nothing else to say."""
+    """Returns a grammar that permits the model only this text."""
     return "--grammar", "root ::= %s" % json.dumps(text, ensure_ascii=False)
 
 
@@ -81,7 +81,7 @@ def check_limit(llama, api):
 
 
 def check_row(llama, api):
-    """The same question ten times: the same answer, and the prompt is counted whole although the server kept it."""
+    """Asks the same question ten times: the answer is the same, and the whole prompt is counted although the server cached it."""
     messages = [llama.message(api, api.ask("Count from one to five.", 24)) for _ in range(10)]
     texts = {text_of(message) for message in messages}
     prompts = {usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
@@ -93,7 +93,7 @@ def check_row(llama, api):
 
 
 def check_cancel(llama, api):
-    """The server stops when the client is gone, and serves the next one."""
+    """Checks that the server stops when the client has gone, and serves the next client."""
     bailiwick, url = llama.bailiwick, llama.server.url + api.path
     bailiwick.killed_stream(api.provider, url, api.ask(STORY, 6000), until=llama.busy)
     wait_for(lambda: not llama.busy(), 10, "the slot to be free again")
@@ -115,7 +115,7 @@ def check_key(llama, api):
 
 
 def check_unicode_prompt(llama, api):
-    """What goes in is counted by the server as it would count the text itself."""
+    """Checks that the server counts the tokens of a prompt as it counts those of the text itself."""
     prompt = SAID * 20
     short, whole = (llama.message(api, api.ask(text, 8))["usage"] for text in (SAID, prompt))
     grown = sum(whole.get(key, 0) - short.get(key, 0) for key in ("input_tokens", "cache_read_input_tokens"))
@@ -132,13 +132,13 @@ def count(llama, text):
 
 
 def check_said(llama, api, said):
-    """The only thing that the model can say comes out as it is, though its characters are cut into several tokens."""
+    """Checks that the only text that the model may say arrives unchanged, though tokens end within characters."""
     message = llama.message(api, api.ask("Say it.", 200))
     expect(text_of(message) == said, message)
 
 
 def check_exec(llama, api, work):
-    """A whole run with all of Bailiwick's tools ends normally, whatever the model says."""
+    """Checks that a run with all of Bailiwick's tools ends normally, whatever the model says."""
     project = copy_of(DEMO, work / ("project-" + api.provider))
     named = [] if api.provider == "anthropic" else ["--provider", api.provider]
     status, events, said = llama.bailiwick.exec(project, "Say hello.", "--mode", "deny", "--model", "smollm2",
@@ -150,7 +150,7 @@ def check_exec(llama, api, work):
 
 
 def check_agreement(llama, apis):
-    """Without chance, the same question has the same answer by each API."""
+    """Checks that at temperature 0 the same question has the same answer by each API."""
     messages = [llama.message(api, api.ask("Name three colours.", 40)) for api in apis]
     texts = {text_of(message) for message in messages}
     expect(len(texts) == 1 and texts.pop().strip(), messages)

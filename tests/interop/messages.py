@@ -1,12 +1,12 @@
-"""What a reply amounts to, whichever API it came by: the part in which two ways to the same reply must agree."""
+"""The meaning of a reply, in which two ways to the same reply must agree, whatever API they use."""
 
 import json
 
 
 def essence(answer):
-    """The parts of an answer of `debug stream` that carry meaning, by name."""
+    """Returns the parts of an answer of `debug stream` that have a meaning, by name."""
     if not answer["ok"]:
-        # What it is called differs by API; what is done about it does not.
+        # The name of an error differs by API. Its status, and whether a retry may help, do not.
         return {"error": {key: answer["error"][key] for key in ("status", "retryable")}}
     message = answer["message"]
     blocks = [block for block in map(meaning, message["content"]) if block is not None]
@@ -15,9 +15,9 @@ def essence(answer):
 
 
 def meaning(block):
-    """A block without what a gateway makes up (ids, signatures); an empty one means nothing.
+    """Returns a block without data that a gateway invents (ids, signatures), or None for a block without a meaning.
 
-    `reasoning_details` is what our chat completions provider keeps to send back; the Messages API has no place for it.
+    Bailiwick's chat completions provider keeps `reasoning_details` to send them back. The Messages API has no such block.
     """
     kind = block["type"]
     if kind == "reasoning_details":
@@ -25,7 +25,7 @@ def meaning(block):
     if kind == "tool_use":
         return {"type": kind, "name": block["name"], "input": block["input"]}
     if kind == "reasoning":
-        # An item of the Responses API, kept whole; what can be read of it is the summary.
+        # An item of the Responses API is kept whole. Only its summary is text.
         block = {"type": "thinking", "thinking": "".join(part["text"] for part in block["item"]["summary"])}
         kind = block["type"]
     if kind in ("text", "thinking"):

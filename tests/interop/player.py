@@ -1,7 +1,7 @@
 """A chat completions server on loopback that plays recorded replies: the model of a request names the recording.
 
-A recording is a directory. It holds one reply (`response.sse`) or several, which are given in the order of their names, one
-to a request and the last one from then on; the name tells the status: `1-429.json`, `2-200.sse`.
+A recording is a directory with one reply (`response.sse`) or several. Each request gets the next reply in the order of their
+names, and later requests the last one. The name contains the status: `1-429.json`, `2-200.sse`.
 """
 
 import json
@@ -10,12 +10,12 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-# Bytes to a chunk: characters, events and line ends are cut, as a network may.
+# Size of a chunk in bytes. It cuts characters, events and line ends, as a network may.
 PIECE = 61
 
 
 class Player:
-    """Serves the recordings in `directories` while it is entered; `requests` is what it was asked, in order."""
+    """Serves the recordings in `directories` while the context is entered. `requests` has the requests in order."""
 
     def __init__(self, *directories):
         self.directories = [Path(directory) for directory in directories]
@@ -51,7 +51,7 @@ class Player:
         return "http://127.0.0.1:%d" % self.server.server_port
 
     def rewind(self):
-        """The next request for any recording gets its first reply again."""
+        """Makes the next request for each recording get the recording's first reply again."""
         with self.lock:
             self.requests.clear()
             self.played.clear()

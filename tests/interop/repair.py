@@ -1,4 +1,4 @@
-"""A whole run: Bailiwick repairs a copy of `fixtures/projects/crate`, and is told what to do by the recording `repair`."""
+"""A whole run: Bailiwick repairs a copy of `fixtures/projects/crate`. The recording `repair` plays the model."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ CHANGED = ["src/parse.rs", "tests/parse.rs"]
 
 
 def check_repair(bailiwick, player, url, provider, model="repair"):
-    """The run ends well, the model was told what really happened, and the patch makes a clean copy right."""
+    """Checks the run: it ends well, the model gets the real results of its calls, and the patch repairs a clean copy."""
     player.rewind()
     work = Path(tempfile.mkdtemp(dir=bailiwick.work, prefix="repair-"))
     project, patch = copy_of(DEMO, work / "project"), work / "out.diff"
@@ -41,7 +41,7 @@ def check_events(events):
 
 
 def check_told(requests):
-    """Every call has its result in the next request, under its own id, and the two runs of the tests differ."""
+    """Checks that the next request has the result of each call under the call's id, and that the two test runs differ."""
     expect(len(requests) == 6, "%d requests" % len(requests))
     results = {message["tool_call_id"]: text_of(message["content"])
                for message in requests[-1]["messages"] if message["role"] == "tool"}

@@ -1,11 +1,11 @@
-"""One line for each check, and the count of them."""
+"""Prints a line for each check, and the number of checks with each result."""
 
 import traceback
 from collections import Counter
 
 
 class Failure(Exception):
-    """Something came out otherwise than it must."""
+    """A check had another result than expected."""
 
 
 def expect(condition, message):
@@ -14,7 +14,7 @@ def expect(condition, message):
 
 
 class Report:
-    """Runs checks and says what came of each; a check fails by an exception and may return a word on what it saw."""
+    """Runs checks and prints the results. A check fails by an exception, and may return a remark."""
 
     def __init__(self):
         self.count = Counter()
@@ -36,6 +36,6 @@ class Report:
         print("%s: %s%s" % (outcome, name, ": %s" % detail if detail else ""), flush=True)
 
     def close(self):
-        """The exit status of the program."""
+        """Prints the numbers of checks by result, and returns the exit status of the program."""
         print("%d passed, %d failed, %d skipped" % tuple(self.count[key] for key in ("passed", "failed", "skipped")))
         return 1 if self.count["failed"] or not self.count["passed"] else 0

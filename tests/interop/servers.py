@@ -1,4 +1,4 @@
-"""Servers that were written by others: started on loopback, waited for, and ended by process id."""
+"""Servers of other projects: started on loopback, awaited, and ended by process id."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
-# How long a server may take from its start to its first answer, and from SIGTERM to its end.
+# Maximum seconds from a server's start to its first answer, and from SIGTERM to its end.
 START_SECONDS = 180
 END_SECONDS = 20
 # prctl(2)
@@ -18,11 +18,11 @@ PRCTL = ctypes.CDLL(None, use_errno=True).prctl
 
 
 class Unusable(Exception):
-    """A server that did not come up, with the end of what it said."""
+    """A server did not start. The error has the end of the server's output."""
 
 
 class Server:
-    """A process that serves on `port` while it is entered. `url` is its address."""
+    """A process that serves on `port` while the context is entered. `url` is its address."""
 
     def __init__(self, command, port, ready_path, log, environment=()):
         self.command, self.port, self.ready_path, self.log = command, port, ready_path, log
@@ -35,7 +35,7 @@ class Server:
 
     def __enter__(self):
         with open(self.log, "wb") as log:
-            # A session of its own, so that what it starts is ended with it; and it ends when we are killed.
+            # The server has a session of its own, so that its children are ended with it. It ends when this process is killed.
             self.process = subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_us)
         try:
@@ -83,13 +83,13 @@ def end_with_us():
 
 
 def free_port():
-    """A port that was free a moment ago: the servers here take a number, not a socket."""
+    """Returns a port that was free a moment ago, because these servers take a port number and no socket."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
 
 def get(url, timeout=5):
-    """The body of a page with a status of 200, else nothing."""
+    """Returns the body of a page if the status is 200, else None."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as page:
             return page.read()

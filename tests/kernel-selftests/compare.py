@@ -1,4 +1,4 @@
-"""Runs the kernel's selftests outside and in both tiers, and compares what became of each test with a checked-in list."""
+"""Runs the kernel's selftests outside of the sandbox and in both tiers, and compares the results with a checked-in list."""
 
 import argparse
 import os
@@ -12,13 +12,13 @@ from pathlib import Path
 from differences import Listed
 from outcomes import outcomes
 
-# seccomp_benchmark measures, and tests nothing.
+# seccomp_benchmark only measures.
 NO_TESTS = {"seccomp_benchmark"}
 
-# A program of these takes seconds; one that hangs has failed.
+# Time limit of a program in seconds. A program takes seconds, so one that takes longer hangs and has failed.
 PATIENCE = 300
 
-# Without capabilities, as whatever runs inside is: what fails here too fails for lack of them, and for nothing else.
+# Runs a program without capabilities, as in the sandbox: a test that fails here too fails only because it lacks them.
 UNCAPABLE = ["setpriv", "--securebits=+noroot,+noroot_locked", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all",
              "--no-new-privs"]
 
@@ -34,7 +34,7 @@ def ways(bailiwick):
 
 
 def run(program, prefix, place):
-    """What became of each test of a program, run in a directory of its own beside what it executes."""
+    """Runs a program in a separate directory, which also has the programs that it executes. Returns the result of each test."""
     project = Path(tempfile.mkdtemp(dir=place))
     for file in (program, program.parent.parent / "landlock" / "true"):
         shutil.copy(file, project)
@@ -49,7 +49,7 @@ def run(program, prefix, place):
 
 
 def starts(prefix, place):
-    """Why nothing starts this way, or nothing."""
+    """Returns the reason why no program starts with this prefix, or None."""
     project = Path(tempfile.mkdtemp(dir=place))
     environment = dict(os.environ, BAILIWICK_HOME=str(place / "own"))
     done = subprocess.run([*prefix, "true"], cwd=project, env=environment, stdin=subprocess.DEVNULL,
@@ -59,9 +59,9 @@ def starts(prefix, place):
 
 
 def measure(built, bailiwick):
-    """What became of every test, by way and test."""
+    """Returns the result of every test, by prefix and test."""
     measured = {}
-    # Not below /tmp, which the full tier has of its own.
+    # The directory is not below /tmp, because the full tier has a private /tmp.
     with tempfile.TemporaryDirectory(prefix="bailiwick-selftests-", dir="/var/tmp") as place:
         place = Path(place)
         (place / "own").mkdir()
@@ -77,7 +77,7 @@ def measure(built, bailiwick):
 
 
 def table(measured):
-    """Every test that does not go everywhere as it goes outside."""
+    """Prints every test whose result in a tier differs from that outside."""
     names = list(measured)
     print("\t".join(["test", *names]))
     for test in measured["outside"]:

@@ -1,4 +1,4 @@
-"""The list of what goes otherwise inside than outside: the rows of every table of docs/selftests.md whose first cell names tests."""
+"""The expected differences between outside and a tier: the rows of each table in docs/selftests.md whose first cell names tests."""
 
 import re
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Listed:
         return Row(program, patterns, dict(zip(WAYS, cells[1:4])))
 
     def faults(self, measured):
-        """Where what was measured is not what the list says, in words."""
+        """Returns sentences about the results that contradict the list."""
         outside = measured["outside"]
         faults = []
         for test in sorted(set().union(*measured.values())):
@@ -60,7 +60,7 @@ class Listed:
         return faults + self.idle(outside)
 
     def idle(self, outside):
-        """Patterns that name no test."""
+        """Returns the patterns that match no test."""
         every = [(row.program, pattern) for row in self.rows for pattern in row.patterns]
         named = lambda program, pattern: any(Row(program, [pattern], {}).names(test) for test in outside)
         return ["%s `%s` is no test" % each for each in every if not named(*each)]

@@ -1,4 +1,4 @@
-"""What a program of the kernel's selftest harness says of its tests: TAP version 13, as kselftest.h prints it."""
+"""Parses the output of a program of the kernel's selftest harness: TAP version 13, as kselftest.h prints it."""
 
 import re
 
@@ -7,7 +7,7 @@ LINE = re.compile(r"^(ok|not ok) (\d+) (\S+)(?: # (SKIP|XFAIL))?.*$", re.M)
 
 
 def outcomes(program, text):
-    """`passes`, `fails` or `skips` by `program test`; a test of which nothing is said any more is not there."""
+    """Returns `passes`, `fails` or `skips` by `program test`. Tests without a result are left out."""
     found = {}
     for word, _, test, mark in LINE.findall(text):
         found["%s %s" % (program, test)] = "skips" if mark == "SKIP" else "passes" if word == "ok" or mark == "XFAIL" else "fails"

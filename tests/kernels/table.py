@@ -1,4 +1,4 @@
-"""Tables of docs/kernels.md from the logs of guests: a column for each kernel."""
+"""Prints the tables of docs/kernels.md, with a column for each kernel, from the logs of the guests."""
 
 import json
 import re
@@ -8,7 +8,7 @@ BEGIN, END = re.compile(r"^== begin (\S+)$"), re.compile(r"^== end (\S+) (\d+)$"
 
 
 def sections(path):
-    """What each check of a guest printed, and its status; the release of its kernel first."""
+    """Returns the release of a guest's kernel, and the output and status of each check by name."""
     text = open(path, encoding="utf-8", errors="replace").read().replace("\r", "")
     release = re.search(r"^== kernel (\S+)", text, re.M)
     found, name, lines = {}, None, []
@@ -24,7 +24,7 @@ def sections(path):
 
 
 def page(checks, tier, user):
-    """The page of promises, where one was printed."""
+    """Returns the page of promises that a check has printed, or an empty one."""
     text, _ = checks.get(f"promises-{tier}-{user}", ("{}", 0))
     start = text.find("{")
     try:

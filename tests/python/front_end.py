@@ -1,9 +1,9 @@
-"""A plain front end of `bailiwick serve`, with nothing but Python's own library: what docs/protocol.md says is all it knows.
+"""A plain front end of `bailiwick serve`. It uses only Python's own library, and knows only docs/protocol.md.
 
     python3 front_end.py SCENARIO BAILIWICK PROJECT BASE_URL
 
 Each scenario drives a whole task and fails by an exception. The model is a script on loopback, which the Rust test that
-runs this holds.
+runs this program serves.
 """
 
 import json
@@ -17,7 +17,7 @@ PATIENCE = 60
 
 
 class Server:
-    """A server and the one conversation that a scenario has with it."""
+    """A server with the single conversation of a scenario."""
 
     def __init__(self, program, project, base_url):
         self.process = subprocess.Popen([program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -39,7 +39,7 @@ class Server:
         self.process.stdin.flush()
 
     def take(self):
-        """The next message."""
+        """Returns the next message."""
         message = self.lines.get(timeout=PATIENCE)
         if message is not None:
             assert message["jsonrpc"] == "2.0", message
@@ -52,7 +52,7 @@ class Server:
         return self.last_id
 
     def response(self, number):
-        """The response to a request of ours; what else comes is kept."""
+        """Returns the response to the request with this number. Keeps other messages for later."""
         while True:
             message = self.take()
             assert message is not None, "the server ended"
@@ -74,7 +74,7 @@ class Server:
         return self.call(method, conversation_id=self.conversation, **params)
 
     def until(self, method):
-        """The next message with this method."""
+        """Returns the next message with this method."""
         while True:
             message = self.waiting.pop(0) if self.waiting else self.take()
             assert message is not None, f"the server ended before {method}"
@@ -89,7 +89,7 @@ class Server:
         return [message["params"]["data"] for message in self.seen if message.get("method") == method]
 
     def finish(self):
-        """The end of the turn, and then of everything; no message holds a null."""
+        """Waits for the end of the turn, ends the server, and checks that no message contains a null."""
         turn = self.until("event/turnFinished")["params"]["data"]
         assert self.call("shutdown") == {}
         self.process.stdin.close()
@@ -111,7 +111,7 @@ def path(server, name):
 
 
 def approve(server):
-    """A change of files and a command, each approved once: exactly what was shown happens."""
+    """Approves a change of files and a command, once each: exactly the shown actions happen."""
     server.converse("write it")
     request = server.until("applyPatchApproval")
     changes = request["params"]["file_changes"]
@@ -129,7 +129,7 @@ def approve(server):
 
 
 def deny(server):
-    """Denied with a word: nothing happens, and the model hears the word."""
+    """Denies a command with a reason: nothing happens, and the model gets the reason."""
     server.converse("write it")
     request = server.until("execCommandApproval")
     server.respond(request, decision="denied", message="use the other file")
@@ -140,7 +140,7 @@ def deny(server):
 
 
 def session_grant(server):
-    """A prefix approved for the session: one prompt for three commands, and another for what the prefix does not cover."""
+    """Approves a prefix for the session: it covers three commands, and another command is asked about."""
     server.converse("write it")
     request = server.until("execCommandApproval")
     scope = {"type": "command_prefix", "value": ["touch"]}
@@ -154,7 +154,7 @@ def session_grant(server):
 
 
 def undecodable(server):
-    """Whatever is no answer is none: each closes as denied, and the connection goes on."""
+    """Gives invalid answers: each counts as a denial, and the connection continues."""
     server.converse("write it")
     bad = [
         {"result": None},
@@ -173,7 +173,7 @@ def undecodable(server):
 
 
 def disconnect(server):
-    """The front end goes in the middle of an approval: nothing runs, and the server ends."""
+    """Disconnects during an approval: nothing runs, and the server ends."""
     server.converse("write it")
     server.until("execCommandApproval")
     server.process.stdin.close()
@@ -186,7 +186,7 @@ def disconnect(server):
 
 
 def time_out(server):
-    """Nobody answers in time: denied, the card goes, the turn goes on; what comes later is ignored."""
+    """Gives no answer in time: the command is denied, the turn continues, and the late answer is ignored."""
     server.converse("write it", approval_timeout_s=1)
     request = server.until("execCommandApproval")
     assert request["params"]["timeout_ms"] == 1000, request
@@ -199,7 +199,7 @@ def time_out(server):
 
 
 def killed(server):
-    """The same by a signal."""
+    """Ends the server by a signal during an approval: nothing runs."""
     server.converse("write it")
     server.until("execCommandApproval")
     server.process.terminate()
@@ -208,7 +208,7 @@ def killed(server):
 
 
 def set_net(server):
-    """The network turned on in the middle of a turn: a new worker, said once it serves."""
+    """Turns the network on during a turn: a new worker starts, and is reported when it is ready."""
     server.converse("wait", mode="auto")
     server.until("event/toolCallStarted")
     server.act("setNet", net="on")
@@ -221,7 +221,7 @@ def set_net(server):
 
 
 def abort(server):
-    """Abort ends the turn; the conversation goes on."""
+    """Aborts a turn: the turn ends, and the conversation continues."""
     server.converse("write it")
     server.respond(server.until("execCommandApproval"), decision="abort")
     assert server.until("event/turnFinished")["params"]["data"]["reason"] == "aborted"

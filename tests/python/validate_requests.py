@@ -2,10 +2,10 @@
 
     python3 validate_requests.py anthropic|openai|responses BODY.json ...
 
-The first argument is the dialect: the Messages API, chat completions, or the Responses API. The SDK's types are TypedDicts:
-made for type checkers, and lenient towards what they do not name. Here every one of them forbids keys that it does not name,
-nothing is converted, and every list is read to its end (pydantic reads an `Iterable` only as far as somebody asks). Exit 0: every
-body is valid; 1: not every one, which and why on stderr, a line each; 77: the vendor's package is not installed.
+The first argument is the dialect: the Messages API, chat completions, or the Responses API. The SDK's types are TypedDicts,
+which are made for type checkers and permit unknown keys. Here each of them forbids unknown keys, no value is converted, and
+every list is read to its end (pydantic reads an `Iterable` only as far as a caller does). Exit status 0: all bodies are
+valid. 1: some are not; standard error has a line with the reason for each. 77: the vendor's package is not installed.
 """
 
 import inspect
@@ -25,7 +25,7 @@ except ImportError:
 
 
 def forbid_unknown_keys(package):
-    """Makes every TypedDict of these types strict, but for those that say themselves what they allow."""
+    """Makes every TypedDict of these types forbid unknown keys, except for those that declare themselves which they allow."""
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if module.ispkg or not module.name.endswith(("_param", "_params")):
             continue
@@ -35,7 +35,7 @@ def forbid_unknown_keys(package):
 
 
 def read(value):
-    """Reads what was validated to its end: an error may lie in the last item of a list."""
+    """Reads a validated value to its end, because an error may be in the last item of a list."""
     if isinstance(value, Mapping):
         for item in value.values():
             read(item)
@@ -50,7 +50,7 @@ def adapter(kind):
 
 
 def faults(kind, value, place):
-    """What is wrong with a value: one line, or none."""
+    """Returns a line about the faults of a value, or no line."""
     try:
         read(adapter(kind).validate_python(value, strict=True))
     except ValidationError as error:
@@ -59,7 +59,7 @@ def faults(kind, value, place):
 
 
 def meant(errors):
-    """Of the errors of a union, which names each of its members, those of the member whose type was given."""
+    """Returns the errors of the member of a union whose type is given. Pydantic reports the errors of all members."""
     others = {found["loc"][:1] for found in errors if found["loc"][-1:] in (("type",), ("role",))}
     return [found for found in errors if found["loc"][:1] not in others] or errors[:3]
 
@@ -73,8 +73,8 @@ def anthropic_faults():
     forbid_unknown_keys(anthropic.types)
 
     def of_body(body, path):
-        # The SDK takes any mapping for a schema, and the types of replies, which allow any key, in messages: schemas are held
-        # to what the API asks of them, and blocks to the types of requests.
+        # The SDK accepts any mapping as a schema, and in messages also the types of replies, which permit any key. So schemas
+        # are checked by the rules of the API, and blocks by the types of requests.
         for index, tool in enumerate(body.get("tools", [])):
             yield from faults(InputSchemaTyped, tool.get("input_schema"), f"{path}: tools.{index}.input_schema")
         for index, message in enumerate(body["messages"]):
@@ -94,7 +94,7 @@ def openai_faults():
     forbid_unknown_keys(openai.types)
 
     def of_body(body, path):
-        # Of one message a few members of the union are named, of a whole list too many.
+        # The errors of a single message name a few members of the union, those of the whole list too many.
         for index, message in enumerate(body["messages"]):
             yield from faults(ChatCompletionMessageParam, message, f"{path}: messages.{index}")
         yield from faults(CompletionCreateParamsStreaming, body, path)

@@ -1,4 +1,4 @@
-"""Plays each package manager through a session in mode `ask`: an approved fetch, an unasked test without the network, then the attack."""
+"""Plays each package manager in a session in mode `ask`: an approved fetch, an unapproved test without the network, an attack."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def call(command, **rights):
 
 
 def calls_of(tool):
-    """The session: the names of its calls, and their turns."""
+    """Returns the calls of the session by their names, each with the model's reply."""
     return [
         ("fetch", call(tool.fetch, access="write", network=True)),
         ("test", call(tool.test)),
@@ -32,7 +32,7 @@ def calls_of(tool):
 
 
 class FrontEnd:
-    """A front end of `bailiwick serve` that approves whatever is asked."""
+    """A front end of `bailiwick serve` that approves every request."""
 
     def __init__(self, environment):
         self.process = subprocess.Popen([os.environ["BAILIWICK"], "serve"], env=environment, stdin=subprocess.PIPE,
@@ -59,7 +59,7 @@ class FrontEnd:
                 return told["result"]
 
     def turn(self, conversation):
-        """Sends a message, and approves until the turn is over; notes the seconds of each call."""
+        """Sends a message, approves all requests until the turn ends, and records the seconds of each call."""
         self.say(id="turn", method="sendUserMessage", params={"conversation_id": conversation, "text": "go"})
         while True:
             told = self.read()
@@ -77,7 +77,7 @@ class FrontEnd:
 
 
 def unconfined(tool, work):
-    """Runs the fetch and the test outside twice; the seconds of the second test."""
+    """Runs the fetch and the test twice without a sandbox. Returns the seconds of the second test."""
     project = work / "outside"
     project.mkdir()
     lay_out(tool, project)
@@ -94,7 +94,7 @@ def unconfined(tool, work):
 
 
 def confined(tool, tier, work):
-    """Plays the session; the texts and the seconds of the calls, by their names."""
+    """Plays the session. Returns the texts and the seconds of the calls by their names."""
     project, home = work / tier, work / (tier + "-home")
     project.mkdir()
     lay_out(tool, project)
@@ -114,7 +114,7 @@ def confined(tool, tier, work):
 
 
 def judge(tool, texts):
-    """What is wrong, if anything."""
+    """Returns a text for each fault."""
     wrong = []
     for name in ("test", "test again", "approved"):
         if tool.says not in texts[name]:

@@ -1,10 +1,10 @@
-"""Package managers: for each a small project, how a person's approved call fetches, and how an unasked one tests without the network."""
+"""Package managers: for each a small project, the command of an approved fetch, and the command of a test without the network."""
 
 import io
 import json
 import zipfile
 
-# Has every source file, tarball and built test of the caches say so when it is executed.
+# Makes every source file, tarball and built test in the caches print a word when it is executed.
 PLANT = r"""
 for d in $npm_config_cache $PIP_CACHE_DIR $UV_CACHE_DIR $CARGO_HOME $CARGO_TARGET_DIR $GOMODCACHE $GOCACHE; do
   [ -d "$d" ] || continue
@@ -17,8 +17,8 @@ done; true"""
 
 
 class Tool:
-    """A package manager. `fetch` is approved with the project and the network, `test` is asked of nobody, `again` is approved
-    without the network. `seen` are words of `test` where what it executes was changed."""
+    """A package manager. `fetch` is approved with write access and the network, `again` with write access only. `test` needs
+    no approval. `seen` has the words that `test` prints if the files that it executes were changed."""
 
     def __init__(self, name, files, fetch, test, again, says, seen=("planted",), needs=None):
         self.name, self.files, self.fetch, self.test, self.again = name, files, fetch, test, again
@@ -26,7 +26,7 @@ class Tool:
 
 
 def go_module_proxy(directory):
-    """A module proxy as a directory: no proxy of the public ones is reached from every machine."""
+    """Makes a directory that serves as a module proxy, since the public proxies cannot be reached from every machine."""
     at = directory / "proxy" / "example.test" / "greet" / "@v"
     at.mkdir(parents=True)
     source = 'package greet\n\n// Hello is a greeting.\nfunc Hello() string { return "hello" }\n'
@@ -97,7 +97,7 @@ TOOLS = [
 
 
 def lay_out(tool, directory):
-    """Writes the tool's project."""
+    """Writes the project of the tool."""
     for name, text in tool.files.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The clients: what each needs, its files, and the command that reaches HOST and prints `says`."""
+"""The clients: for each its requirements, its files, and the command that reaches HOST and prints `says`."""
 
 from dataclasses import dataclass, field
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Client:
     name: str
-    # Programs that must be there; a Python module as "module:NAME".
+    # Programs that must exist, or Python modules as "module:NAME".
     needs: tuple[str, ...]
-    # Run by bash in a project with the files, HOST replaced in both. Certificates are verified with ca.pem.
+    # Command that bash runs in a project with the files. HOST is replaced in both. Clients verify certificates by ca.pem.
     command: str
     says: str = "answered by HOST"
-    # Prints the version.
+    # Command that prints the client's version.
     version: str = ""
     files: dict[str, str] = field(default_factory=dict)
-    # Run unconfined before.
+    # Command that is run unconfined before the client.
     prepare: str = ""
 
 

@@ -1,4 +1,4 @@
-"""A machine with a network of its own, and at the other end of its cable the internet of the script."""
+"""A machine with its own network namespace, and the script's internet at the other end of a cable."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ def ip(words):
 
 
 def settle():
-    """Gives this machine a hosts file, no resolver, and the user that sshd asks for."""
+    """Gives this machine a hosts file, no resolver, and the user account that sshd needs."""
     ip("link set lo up")
     run("mount", "-t", "tmpfs", "-o", "mode=755", "none", "/mnt")
     passwd = Path("/etc/passwd").read_text()
@@ -38,7 +38,7 @@ def settle():
 
 
 def certificates(place):
-    """An authority, and a certificate of both hosts that it signed."""
+    """Makes a certificate authority, and a certificate of both hosts that the authority has signed."""
     quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     run("openssl", "req", "-x509", *ec, "-subj", "/CN=Authority of the clients' internet", "-days", "2", "-keyout", place / "ca.key",
@@ -53,7 +53,7 @@ def certificates(place):
 
 
 class Internet:
-    """The servers, in a network namespace that a cable leads to."""
+    """The servers, in a network namespace at the other end of the cable."""
 
     def __init__(self, place):
         here = Path(__file__).resolve().parent
@@ -73,7 +73,7 @@ class Internet:
             raise SystemExit(f"the servers did not start: {line!r}")
 
     def came(self):
-        """Number of the connections that came, to whatever port (proc(5), `PassiveOpens`)."""
+        """Returns the number of connections that have arrived at any port (proc(5), `PassiveOpens`)."""
         names, values = [line.split() for line in Path(f"/proc/{self.process.pid}/net/snmp").read_text().splitlines() if line.startswith("Tcp:")]
         return int(values[names.index("PassiveOpens")])
 
@@ -83,7 +83,7 @@ class Internet:
 
 
 def programs(place):
-    """Copies our programs to where every user can execute them."""
+    """Copies Bailiwick's programs to a directory where every user can execute them."""
     place.mkdir()
     given = Path(os.environ["BAILIWICK_PROGRAMS"])
     for name in ("bailiwick", "bailiwick-worker", "sandbox-exec", "tokio-client"):

@@ -1,4 +1,4 @@
-"""Runs each client unconfined and inside, to the host of the list and to another, and prints a table. Status 1: one did something else."""
+"""Runs each client unconfined and confined, to the listed host and to another, and prints a table. Status 1: a row is wrong."""
 
 import os
 import pwd
@@ -15,13 +15,13 @@ from clients import CLIENTS
 
 ON, OFF = "on.example", "off.example"
 LIST = ",".join([ON, *(f"{ON}:{port}" for port in (80, 22, 7))])
-# Every client has its answer or its error by then.
+# Time limit in seconds, after which every client must have an answer or an error.
 LIMIT_S = 60
 SHOWN = 110
 
 
 class Player:
-    """Runs clients as a user, in a fresh project each."""
+    """Runs clients as a user, each in a new project."""
 
     def __init__(self, place, bailiwick, uid):
         self.place, self.bailiwick, self.uid = place, bailiwick, uid
@@ -40,7 +40,7 @@ class Player:
             return None, "", f"no end after {limit} s"
 
     def missing(self, client):
-        """A need of a client that is absent for this user, if one is."""
+        """Returns a requirement of a client that this user lacks, or None."""
         for need in client.needs:
             find = f'python3 -c "import {need[7:]}"' if need.startswith("module:") else f'command -v "{need}" && test -x "$(command -v {need})"'
             if self.run(["bash", "-c", find], self.place)[0] != 0:
@@ -66,7 +66,7 @@ class Player:
         return project
 
     def reach(self, client, host, confined):
-        """Runs a client: true if it reached the host, its last line otherwise, and the seconds."""
+        """Runs a client. Returns true if it reached the host, else its last line, and the seconds."""
         project = self.project(client, host)
         command = ["bash", "-c", client.command.replace("HOST", host)]
         if confined:
@@ -81,7 +81,7 @@ class Player:
 
 
 def error_of(text):
-    """The words of a client's output that say most about its error."""
+    """Returns the words of a client's output that say most about the error."""
     said = "\n".join(line for line in text.splitlines() if not line.startswith(("bailiwick", "  hint:")))
     before = r"(?<!\S)[^\n|`]{0,75}"
     for words in (before + r"refused", before + r"ECONNREFUSED", before + r"onnect to [\w. ]*"):
@@ -91,7 +91,7 @@ def error_of(text):
 
 
 def play(player, internet, client):
-    """Judges one client; its cells and whether all is as it has to be."""
+    """Runs one client in every way. Returns the cells of its row, and true if all results are as expected."""
     version = player.run(["bash", "-c", client.version or "true"], player.place)[1].strip()
     freely, why, _ = player.reach(client, OFF, confined=False)
     if not freely:
@@ -113,7 +113,7 @@ def play(player, internet, client):
 
 
 def keys(place):
-    """A repository and keys for ssh."""
+    """Makes a git repository, and keys for ssh."""
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
     machine.run(*git, "init", "-q", place / "work")
     machine.run(*git, "-C", place / "work", "commit", "-q", "--allow-empty", "-m", "first")
@@ -128,7 +128,7 @@ def keys(place):
 
 def main():
     machine.settle()
-    # A short name that every user may pass, and not below /tmp, which is another directory inside.
+    # The path is short and every user may enter it. It is not below /tmp, because the sandbox has a private /tmp.
     with tempfile.TemporaryDirectory(prefix="clients-", dir="/var/tmp", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
         place.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Runs package managers against the registries themselves, by a preset and by a list of another host. Status 1: one did something else."""
+"""Runs package managers with the real registries, by a preset, and by a list with another host. Status 1: a row is wrong."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ APT = ("for d in state/lists/partial cache/archives/partial; do mkdir -p $d; don
        "-o Dir::Cache=$PWD/cache -o Dir::Etc::sourcelist=$PWD/debian.list -o Dir::Etc::sourceparts=- -o APT::Sandbox::User=$(id -un) -o Debug::NoLocking=1 "
        "-o Acquire::Retries=0\"; $apt -o APT::Update::Error-Mode=any update && $apt download hello && ls hello_*.deb")
 
-# Name, program, preset, files, command, what it prints.
+# Rows: name, program, preset, files, command, and the expected output.
 PLAYS = [
     ("npm ci", "npm", "@npm", {"package.json": '{"name": "own", "version": "0.0.0", "dependencies": {"is-number": "7.0.0"}}'},
      "npm install --package-lock-only --no-audit --no-fund --fetch-retries 0 && npm ci --no-audit --no-fund --fetch-retries 0 "
@@ -32,7 +32,7 @@ PLAYS = [
 
 
 def run(place, bailiwick, uid, play, net):
-    """Runs a play in a fresh project; true if it printed what it should, and the seconds."""
+    """Runs a row in a new project. Returns true if the output is as expected, and the seconds."""
     _, _, _, files, command, says = play
     project = Path(tempfile.mkdtemp(prefix="project-", dir=place))
     for name, text in files.items():

@@ -1,6 +1,6 @@
-"""Servers of the internet: HTTP, HTTPS, registries, git, ssh and an echo. Its argument is the directory with certificates and keys.
+"""Servers of the test's internet: HTTP, HTTPS, registries, git, ssh and an echo. The argument is the directory with certificates and keys.
 
-It writes "apart", reads a line, waits for the cable, opens its ports and writes "ready".
+This program writes "apart", reads a line, waits for the cable, opens its ports and writes "ready".
 """
 
 import base64
@@ -127,7 +127,7 @@ def echoes(listener):
 
 
 def ssh():
-    """Starts sshd, if there is one; it serves git alone."""
+    """Starts sshd, if it is installed. It serves only git."""
     sshd = shutil.which("sshd", path=f"/usr/sbin:{os.environ['PATH']}")
     if not sshd:
         return None

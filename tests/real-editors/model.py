@@ -1,4 +1,4 @@
-"""A model on loopback with scripts: the last `#name` in what the user said names one, and each request gets its next reply."""
+"""A model on loopback with scripts. The last `#name` in the user's messages names a script; each request gets its next reply."""
 
 import json
 import re
@@ -101,7 +101,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def start(port=0):
-    """Serves on loopback. Returns the address."""
+    """Serves the model on loopback. Returns its address."""
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -19,7 +19,7 @@ CANCELLED = {"outcome": "cancelled"}
 
 
 class Editor:
-    """A client that answers each permission by `choose` and keeps what it is told. It offers neither files nor terminals."""
+    """A client that answers each permission request by `choose`, and keeps all updates. It offers neither files nor terminals."""
 
     def __init__(self):
         self.choose = lambda options: self.first(options, "reject_once")
@@ -64,7 +64,7 @@ class Editor:
 
 
 class Place:
-    """A home and a project, and the flags of the server."""
+    """A home and a project on the disk, and the flags of the server."""
 
     def __init__(self, url, *flags):
         self.home, self.project = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
@@ -309,7 +309,7 @@ async def disconnect(place):
 
 
 def is_of(pid, place):
-    """True of a living process with the home of this place."""
+    """True if a process lives and has the home directory of this place in its environment."""
     try:
         environ = Path("/proc", pid, "environ").read_bytes()
         state = Path("/proc", pid, "stat").read_text().rsplit(") ", 1)[1][0]

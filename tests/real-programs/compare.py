@@ -1,4 +1,4 @@
-"""Runs each program outside and inside, and prints a table of what came of it. Exit status 1: something came out otherwise."""
+"""Runs each program outside and inside the sandbox, and prints a table of the results. Exit status 1: a result differs."""
 
 import os
 import pwd
@@ -12,15 +12,15 @@ from programs import PROGRAMS, Program
 
 BAILIWICK = os.environ["BAILIWICK"]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bailiwick-real-programs"
-# A user with a name: initdb asks for it.
+# A user with a name, which initdb requires.
 PLAIN_USER = pwd.getpwnam("nobody").pw_uid
 LIMIT_S = 600
-# Where the output of a program that is no test begins and ends is its own: this much of it is shown where it differs.
+# Number of bytes of each output that are shown if the outputs differ.
 SHOWN = 1500
 
 
 def missing(program: Program) -> str | None:
-    """What of a program's needs is not there."""
+    """Returns a requirement of a program that is missing, or None."""
     for need in program.needs:
         if need.startswith("module:"):
             found = not subprocess.run(["/usr/bin/python3", "-c", f"import {need[7:]}"], stderr=subprocess.DEVNULL).returncode
@@ -32,7 +32,7 @@ def missing(program: Program) -> str | None:
 
 
 def lay_out(program: Program, project: Path, uid: int) -> None:
-    """Writes a program's files, and prepares them."""
+    """Writes the files of a program, and prepares them."""
     for name, text in program.files.items():
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(text)
@@ -45,8 +45,8 @@ def lay_out(program: Program, project: Path, uid: int) -> None:
 
 
 def run(program: Program, tier: str | None, uid: int) -> str:
-    """What a program says in a fresh project: outside, or in a tier."""
-    # A short name: a unix socket's path has 108 bytes. Not below /tmp, which is another directory inside.
+    """Returns the output of a program in a new project: without a sandbox, or in a tier."""
+    # The path is short, because that of a unix socket has 108 bytes. It is not below /tmp, which is private in the sandbox.
     with tempfile.TemporaryDirectory(prefix="real-", dir="/var/tmp", ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o755)
         project, home = Path(directory, "project"), Path(directory, "home")
@@ -56,7 +56,7 @@ def run(program: Program, tier: str | None, uid: int) -> str:
         lay_out(program, project, uid)
         bash = ["bash", "-c", program.command]
         command = [BAILIWICK, "sandbox", "--tier", tier, "-C", str(project), "--", *bash] if tier else bash
-        # What is installed in one's own home is looked for there.
+        # Programs look in their home for tools that a user has installed.
         environment = {**os.environ, "HOME": os.environ["HOME"] if program.toolchain else str(home)}
         try:
             done = subprocess.run(
@@ -70,14 +70,14 @@ def run(program: Program, tier: str | None, uid: int) -> str:
 
 
 def compare(program: Program, uid: int) -> bool:
-    """Runs a program in all three ways, and prints a row."""
+    """Runs a program in all three ways, and prints a row. Returns true if the results are as expected."""
     outside = run(program, None, uid)
     inside = {tier: run(program, tier, uid) for tier in ("full", "floor")}
     same = {tier: said == outside for tier, said in inside.items()}
     cells = ["same" if same[tier] else program.differs.get(tier, "**otherwise**") for tier in inside]
     who = "root" if uid == 0 else "plain user"
     print(f"| {program.name} | {who} | {'; '.join(outside.split(chr(10)))[:150].strip('; ')} | {' | '.join(cells)} |", flush=True)
-    # What differs for a reason that is gone is as wrong as what differs without one.
+    # A listed difference that has disappeared is a failure too.
     as_expected = {tier: same[tier] != (tier in program.differs) for tier in inside}
     for tier, said in inside.items():
         if not as_expected[tier]:
@@ -97,7 +97,7 @@ def main() -> int:
             print(f"skipped: {program.name}: no {need}", file=sys.stderr)
             continue
         for uid in users:
-            # What root installed for itself a plain user does not find.
+            # A plain user does not find tools that root has installed in root's home.
             if (uid == 0 and not program.root) or (uid != os.getuid() and program.toolchain):
                 continue
             same &= compare(program, uid)

@@ -1,26 +1,26 @@
-"""The programs: what each needs, what is laid out for it, and the command whose output is compared."""
+"""The programs: for each its requirements, its files, and the command whose output is compared."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program, or a few that talk to each other."""
+    """One program, or several that communicate."""
 
     name: str
-    # Commands that must be there, by path or on PATH; a Python module as "module:NAME".
+    # Commands that must exist, by path or in PATH, or Python modules as "module:NAME".
     needs: tuple[str, ...]
-    # What is run, by bash, in an empty project.
+    # Command that bash runs in the project.
     command: str
-    # Files of the project.
+    # Files of the project, by name.
     files: dict[str, str] = field(default_factory=dict)
-    # Run unconfined before, in the project.
+    # Command that is run unconfined in the project before.
     prepare: str = ""
-    # Tiers in which it comes out otherwise, and why.
+    # Tiers in which the output differs from that without a sandbox, each with the reason.
     differs: dict[str, str] = field(default_factory=dict)
-    # Whether root may run it.
+    # True if root may run the program.
     root: bool = True
-    # Whether it is in the home of whoever installed it, where another user does not look.
+    # True if the program is in the home of the user who installed it, where other users do not look.
     toolchain: bool = False
 
 
@@ -121,7 +121,7 @@ mod tests {
 }
 """
 
-# Tests of tokio that need nothing but a network of their own; run as built, one thread each as cargo would.
+# Tests of tokio that need only a loopback network. They are run as cargo would, but each with one thread.
 TOKIO = (
     "tcp_accept tcp_connect tcp_echo tcp_into_split tcp_into_std tcp_peek tcp_shutdown tcp_socket tcp_split "
     "tcp_stream udp uds_cred uds_datagram uds_socket uds_split uds_stream net_bind_resource net_lookup_host "
@@ -197,7 +197,7 @@ PROGRAMS = (
         ("cargo",),
         """for test in built/*; do $test --test-threads 2 >said 2>&1; echo $(basename $test) $(grep -oE '[0-9]+ passed; [0-9]+ failed' said)
             sed -n 's/^test \\(.*\\) \\.\\.\\. FAILED$/  \\1 failed/p' said; done""",
-        # Built once: cargo builds anew what lies elsewhere.
+        # The tests are built once, because cargo builds everything again at another path.
         prepare=f"""set -e
         mkdir built; built=$PWD/built
         source=$(ls -d "${{CARGO_HOME:-$HOME/.cargo}}"/registry/src/*/tokio-1.* | tail -1); copy="$CACHE/$(basename "$source")"

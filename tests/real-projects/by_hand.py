@@ -1,11 +1,11 @@
-"""The tool calls that change something, carried out without Bailiwick: what a script must be proved by."""
+"""Carries out the tool calls that change files without Bailiwick, to show that a script is right."""
 
 import re
 import subprocess
 
 
 def carry_out(turns, directory):
-    """Gives what each call came to: (is_error, text) by (turn, place in it)."""
+    """Carries out the calls. Returns the results by (turn, index in the turn), each as (is_error, text)."""
     results = {}
     for turn, blocks in enumerate(turns):
         for index, block in enumerate(blocks):

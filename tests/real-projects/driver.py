@@ -1,4 +1,4 @@
-"""Repairs each project with Bailiwick, driven by its script, and checks what came of it. See README.md."""
+"""Repairs each project with Bailiwick, driven by the project's script, and checks the results. See README.md."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from projects import PROJECTS, Unavailable, git_environment, materialise
 
 
 class Failure(Exception):
-    """Something came out otherwise than it must."""
+    """A check had another result than expected."""
 
 
 def check(condition, message):
@@ -31,7 +31,7 @@ def git(directory, *arguments):
 
 
 def tree(directory):
-    """Every file but git's and what is ignored: kind, executable bit and bytes by path."""
+    """Returns all files except git's and ignored ones by path: kind, executable bit and bytes."""
     names = git(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
     found = {}
     for name in filter(None, names):
@@ -70,7 +70,7 @@ def check_told(project, results):
 
 
 def run_by_hand(project, work, repository):
-    """Proves the script: the calls do what they must; the patch is git's own."""
+    """Checks the script: the calls have the expected results, and git makes the patch."""
     results = by_hand.carry_out(project.turns, repository)
     patch = work / "out.diff"
     git(repository, "add", "--intent-to-add", "--all")
@@ -80,7 +80,7 @@ def run_by_hand(project, work, repository):
 
 
 def run_bailiwick(project, work, repository):
-    """Has Bailiwick do it."""
+    """Lets Bailiwick make the repair, and checks the results."""
     patch, home, temp = work / "out.diff", work / "home", work / "tmp"
     temp.mkdir()
     environment = dict(os.environ, ANTHROPIC_API_KEY="dummy", BAILIWICK_HOME=str(home), TMPDIR=str(temp))

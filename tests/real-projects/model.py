@@ -1,7 +1,6 @@
-"""A model that follows a script: a Messages API on loopback that streams one prepared reply after the other.
+"""A model that follows a script. It serves the Messages API on loopback, and streams one prepared reply after another.
 
-Which reply is due is told by the request itself (the number of assistant messages in it), so a retried request gets the
-same reply again.
+The number of assistant messages in a request chooses the reply, so a retried request gets the same reply again.
 """
 
 import json
@@ -10,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ScriptedModel:
-    """Serves `turns`; each is a list of blocks: a string, or a tool's name and arguments."""
+    """Serves `turns`. Each is a list of blocks: a string, or the name and arguments of a tool."""
 
     def __init__(self, turns):
         self.turns = turns
@@ -59,7 +58,7 @@ class ScriptedModel:
         write_chunk(http, b"")
 
     def tool_results(self):
-        """What the model was told: (is_error, text) by the id of the call."""
+        """Returns the tool results in the last request by the id of the call, each as (is_error, text)."""
         results = {}
         for message in self.requests[-1]["messages"] if self.requests else []:
             if message["role"] != "user" or isinstance(message["content"], str):
@@ -75,7 +74,7 @@ def text_of(content):
 
 
 def tool_use_id(turn, index):
-    """The id of a call, by its turn and its place in it."""
+    """Returns the id of a call by its turn and its index in the turn."""
     return "toolu_scripted_%02d_%02d" % (turn, index)
 
 

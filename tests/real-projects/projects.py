@@ -1,4 +1,4 @@
-"""The projects: where they come from, what is broken, what the model does about it, what must come of it."""
+"""The projects: for each its source, its bug, the replies of the model, and the expected results."""
 
 import os
 import shutil
@@ -12,34 +12,34 @@ SCRIPTS = Path(__file__).parent
 
 
 class Unavailable(Exception):
-    """A project cannot be had on this machine."""
+    """The sources of a project cannot be had on this machine."""
 
 
 @dataclass
 class Project:
     name: str
-    #: Puts the sources into a directory, given the cache.
+    #: Function that puts the sources into a directory, given the cache of downloads.
     fetch: object
-    #: Files that are written before the first commit: the failing test, and what the scenario needs.
+    #: Files that are written before the first commit: the failing test, and files that the scenario needs.
     committed: dict
-    #: What the user has not committed: appended to files that exist, written where they do not.
+    #: Uncommitted text of the user: appended to existing files, or written as new ones.
     uncommitted: dict
     prompt: str
     #: The model's replies: lists of text and (tool, arguments).
     turns: list
-    #: The command that fails before and passes after.
+    #: Command that fails before the repair and passes after it.
     test: list
     #: The paths that the patch must name, and no others.
     changed: set
-    #: The paths that are gone since the script moves them.
+    #: Paths that the script moves away.
     moved: set = field(default_factory=set)
-    #: What the model must have been told: (turn, place in it) -> (is_error, pieces of the text).
+    #: Expected tool results: (turn, index in the turn) -> (is_error, pieces of the text).
     told: dict = field(default_factory=dict)
     environment: dict = field(default_factory=dict)
 
 
 def sdist(requirement, archive):
-    """A source distribution from the Python package index, by pip."""
+    """Returns a function that gets a source distribution from the Python package index, by pip."""
 
     def fetch(cache, directory):
         path = cache / archive
@@ -54,7 +54,7 @@ def sdist(requirement, archive):
 
 
 def crate(name, version):
-    """A crate's sources, by cargo."""
+    """Returns a function that gets the sources of a crate, by cargo."""
 
     def fetch(cache, directory):
         vendored = cache / ("%s-%s" % (name, version))
@@ -247,7 +247,7 @@ PROJECTS = [MARSHMALLOW, DJANGO, SHLEX]
 
 
 def materialise(project, cache, directory):
-    """Makes the project's repository, with the user's uncommitted work in it."""
+    """Makes the repository of the project, with uncommitted work of the user."""
     cache.mkdir(parents=True, exist_ok=True)
     project.fetch(cache, directory)
     write(directory, project.committed)
@@ -266,5 +266,5 @@ def write(directory, files, append=False):
 
 
 def git_environment():
-    """No user's configuration."""
+    """Returns an environment without any user's git configuration."""
     return dict(os.environ, GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")

@@ -1,8 +1,8 @@
-"""Servers of one network, and a record of every packet that comes there.
+"""Servers of one network, and a record of every packet that arrives there.
 
-Arguments: the device that is watched, a directory to serve, a certificate with its key or nothing. It writes "apart",
-reads a line, waits for the device, opens its ports and writes "ready". To each number that it reads it answers, once it
-has seen a datagram with that number, with the packets so far as a line of JSON.
+Arguments: the watched device, a directory to serve, and a certificate with its key, or an empty text. The program writes
+"apart", reads a line, waits for the device, opens its ports and writes "ready". For each number on standard input, it waits
+for a datagram with that number, and then writes the packets so far as a line of JSON.
 """
 import http.server, json, os, queue, socket, socketserver, ssl, struct, subprocess, sys, threading, time
 
@@ -32,7 +32,7 @@ def note(data):
         if flags & 0x12 == 2:
             packets.append(f"tcp {to}:{port}")
             flows[flow] = 0
-        # Of an answer to this network's own connection there is no flow.
+        # An answer to a connection of this network itself belongs to no flow.
         elif text and flows.get(flow, 99) < 20:
             flows[flow] += 1
             packets.append(f"said {to}:{port} {text.decode('latin-1')}")
@@ -106,7 +106,7 @@ def echoes(listener):
 
 
 def resolve(resolver):
-    """Answers questions for addresses (RFC 1035)."""
+    """Answers DNS queries for addresses (RFC 1035)."""
     while True:
         question, by = resolver.recvfrom(600)
         labels, at = [], 12
@@ -131,7 +131,7 @@ print("apart", flush=True)
 sys.stdin.readline()
 for words in setup:
     subprocess.run(["ip", *words.split()], check=not words.startswith("-6"), stderr=subprocess.DEVNULL)
-# An open port, so that no error is sent back.
+# This port is open, so that the kernel sends no ICMP error.
 marked = socket.socket(type=socket.SOCK_DGRAM)
 marked.bind(("", 1))
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))

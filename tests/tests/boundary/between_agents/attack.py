@@ -1,4 +1,4 @@
-"""What one agent's command tries against another agent's: each act with its error number, 0 where it succeeded."""
+"""Attacks of one agent's command on another agent's command: each with its error number, 0 for success."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ with open(sys.argv[1] + "/facts") as opened:
     facts = json.load(opened)
 pid, place, temp = int(sys.argv[2]), facts["place"], sys.argv[3]
 own = os.environ["TMPDIR"]
-# A private temp is another path in the full tier.
+# In the full tier, the private temp directory has another path.
 caches = facts["caches"].replace(facts["temp"], temp, 1)
 for mine in ("mine", "more", "taken"):
     with open(own + "/" + mine, "w") as made:
@@ -36,7 +36,7 @@ def at(name):
 
 
 def there(name):
-    """What the other one could not make has nothing to be attacked."""
+    """Skips attacks on an object that the victim could not make."""
     if facts[name] is None:
         raise OSError(errno.ENODATA, "it is not there")
     return facts[name]
@@ -72,7 +72,7 @@ def opened(path, flags, act):
 
 
 def in_a_child(act):
-    """What an act does to its process ends with it."""
+    """Carries out an action in a child process, so that effects on the process end with it."""
     child = os.fork()
     if child == 0:
         try:
@@ -139,7 +139,7 @@ def poison(path):
 
 
 def attach():
-    """A pointer of all ones is an error."""
+    """shmat(2) returns a pointer of all ones for an error."""
     attached = libc.shmat(facts["segment"], None, 0)
     checked(-1 if attached == 2**64 - 1 else 0)
     ctypes.memmove(attached, b"lost", 4)
@@ -148,7 +148,7 @@ def attach():
 IOPRIO_SET = 30 if os.uname().machine == "aarch64" else 251
 proc = f"/proc/{pid}/"
 acts = {
-    # Other processes.
+    # Attacks on the process of the victim.
     "signal_0": lambda: os.kill(pid, 0),
     "signal_term": lambda: os.kill(pid, signal.SIGTERM),
     "signal_group": lambda: os.killpg(os.getpgid(pid), signal.SIGUSR1),
@@ -174,7 +174,7 @@ acts = {
     "affinity": lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0)),
     "scheduler": lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
     "io_priority": lambda: checked(libc.syscall(IOPRIO_SET, 1, pid, 3 << 13)),
-    # What the kernel shares beside files.
+    # Kernel objects other than files that agents share.
     "abstract_socket": lambda: send(socket.SOCK_STREAM, "\0" + facts["name"]),
     "loopback": lambda: send(socket.SOCK_STREAM, ("127.0.0.1", facts["port"])),
     "segment": attach,
@@ -184,14 +184,14 @@ acts = {
     "queue": queue,
     "shared_memory": lambda: write(there("memory")),
     "terminal": lambda: opened(there("terminal"), os.O_WRONLY | os.O_NOCTTY, lambda of: os.write(of, b"lost\n")),
-    # Private places.
+    # Private directories of the victim.
     "temp_list": lambda: os.listdir(temp),
     "temp_read": lambda: read(temp + "/secret"),
     "temp_create": lambda: write(temp + "/new", "w"),
     "temp_link": lambda: os.link(temp + "/secret", own + "/linked"),
     "package_cache": lambda: poison(caches + "/poison"),
     "home_cache": lambda: poison(facts["home"] + "/.cache/poison/x"),
-    # What lies in the other one's write root.
+    # Objects in the victim's write root.
     "stream_socket": lambda: send(socket.SOCK_STREAM, at("socket")),
     "datagram_socket": lambda: send(socket.SOCK_DGRAM, at("datagrams")),
     "fifo_write": lambda: opened(at("fifo"), os.O_WRONLY | os.O_NONBLOCK, lambda of: os.write(of, b"lost")),

@@ -1,5 +1,5 @@
-"""An agent's command with something to keep: it makes things in a directory, tells where they are, and says in the end what became
-of them."""
+"""The victim: an agent's command that makes objects in a directory, reports their places, and in the end reports how the
+objects have changed."""
 
 import ctypes
 import fcntl
@@ -30,7 +30,7 @@ def bound(kind, address):
 
 
 def tried(make):
-    """What this tier does not let anybody make."""
+    """Makes an object. Returns None if this tier denies that to everybody."""
     try:
         return make()
     except OSError:
@@ -45,7 +45,7 @@ def shared_memory():
 
 
 def new_terminal():
-    """The two ends; engines make /dev/ptmx a link to the file system's own, a container of namespaces alone has it there only."""
+    """Opens a new terminal. Engines make /dev/ptmx a link to devpts; a container of namespaces has it only in devpts."""
     try:
         return os.openpty()
     except OSError:
