@@ -1,4 +1,4 @@
-"""Compares Bailiwick's minimal profile with mini-swe-agent on the same scripted tasks: patches, processor time, memory."""
+"""Compares Bailiwick's minimal profile with mini-swe-agent on the same scripted tasks: patches, CPU time, memory."""
 
 import argparse
 import ctypes
@@ -74,7 +74,7 @@ def resident(pid):
 
 
 def measured(command, environment, log, watched):
-    """Runs a command. Returns the seconds of processor time of all its processes, and their peak memory if `watched`."""
+    """Runs a command. Returns the seconds of CPU time of all its processes, and their peak memory if `watched`."""
     with open(log, "wb") as output:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT)
@@ -167,7 +167,7 @@ class Mini(Side):
 
 
 def outcome(work, name, patch):
-    """Returns the files after a patch on a clean checkout (None if the patch does not apply), and whether the tests pass."""
+    """Returns the files after a patch on a clean checkout (None if it does not apply), and whether the tests pass."""
     directory = project(work / "outcomes" / ("%s-%d" % (name, time.monotonic_ns())), name)
     applied = subprocess.run(["git", "-C", str(directory), "apply", "-"], input=patch, capture_output=True)
     if applied.returncode != 0:

@@ -12,7 +12,7 @@ from tasks import MARK, SUBMIT, TASKS
 
 
 def reply(body):
-    """Returns the task's next command. At the end of the task, returns the command by which the agent reports it as done."""
+    """Returns the task's next command; at the end, the command by which the agent reports the task as done."""
     tool = body["tools"][0]["function"]["name"]
     name = re.search(re.escape(MARK) + r"([a-z-]+)", json.dumps(body["messages"]))[1]
     turn = sum(message["role"] == "assistant" for message in body["messages"])

@@ -1,5 +1,5 @@
 #!/bin/sh
-# In an image that has nothing but a static shell: our programs hold what they have to hold there, and work.
+# Checks in an image that has only a static shell: Bailiwick's programs work there, and the sandbox denies what it must.
 export BAILIWICK_HOME=/tmp/own ANTHROPIC_API_KEY=sk-container
 
 confined() {

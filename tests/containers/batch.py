@@ -1,4 +1,4 @@
-"""Tests batches in real containers: repairs of packages, judged by the packages' tests, attacks from inside, and kills."""
+"""Tests batches in real containers: repairs of packages, judged by the packages' tests, attacks, and kills."""
 
 import io
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `bailiwick batch` in containers of a real engine: six real packages with a bug in each, attacks from inside, and kills. See README.md.
+# `bailiwick batch` in containers of a real engine: six real packages with a bug in each, attacks from inside, and
+# kills. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -16,7 +17,7 @@ for program in bailiwick bailiwick-worker sandbox-exec; do
 done
 [[ ${BAILIWICK_ENGINE:-docker} == podman ]] || docker version >/dev/null 2>&1 || start_engine
 make_images
-# What the runs in containers are given: not the whole directory of a build.
+# The programs that the containers get, without the other files of the build's directory.
 mkdir "$work/programs"
 cp "$built"/{bailiwick,bailiwick-worker,sandbox-exec} "$work/programs/"
 chmod -R a+rX "$work/programs"

@@ -101,7 +101,7 @@ def check_full_shared_memory(work):
 
 
 def check_no_temp(work):
-    """Checks that a session starts without a temp directory of the system, if Bailiwick's own directories are writable."""
+    """Checks that a session starts without a system's temp directory, if Bailiwick's directories are writable."""
     place = project(work)
     with ScriptedModel([["done"]]) as model:
         task = (BAILIWICK, "exec", "--base-url", model.url, "-C", place, "do it")

@@ -1,9 +1,9 @@
-# An engine for tests in real containers: one that runs, or one of our own. Sourced by run.sh and batch.sh.
+# Provides a container engine: a running one, or one that the tests start. Sourced by run.sh and batch.sh.
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
 image=bailiwick-tests:bookworm
 bare=bailiwick-tests:bare
-# What the works of the escape suite are made with; no certificate authorities. debootstrap does not find that the last one provides
-# what gdb depends on by another name.
+# Packages that the actions of the escape suite need, without certificate authorities. debootstrap does not find out
+# that the last package provides a dependency of gdb under another name.
 packages=git,python3,procps,libgcc-s1,gcc,libc6-dev,make,sqlite3,tmux,strace,gdb,nodejs,libboost-regex1.74.0
 
 skip() {
@@ -15,42 +15,43 @@ work=$(mktemp -d /var/tmp/bailiwick-containers-XXXXXX)
 chmod 755 "$work"
 engine=
 containerd=
-# Ends a process of ours by its id.
+# Ends a process of the tests by its id.
 end() {
     [[ -n $1 ]] || return 0
     kill "$1" 2>/dev/null || return 0
     for _ in $(seq 100); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done
     kill -KILL "$1" 2>/dev/null || true
 }
-# Podman has no daemon: its containers and images lie in a directory of the test's.
+# Podman has no daemon. Its containers and images are in a directory of the test.
 podman_here() {
     command -v podman >/dev/null || skip "no podman on this machine (Debian: apt-get install podman crun)"
     export CONTAINERS_STORAGE_CONF="$work/storage.conf"
     printf '[storage]\ndriver = "%s"\ngraphroot = "%s"\nrunroot = "%s"\n' "${STORAGE:-vfs}" "$work/podman" "$work/podman.run" >"$work/storage.conf"
-    # Its usual limits are higher than a process without CAP_SYS_RESOURCE can give to another.
+    # A process without CAP_SYS_RESOURCE cannot set limits as high as Podman's default ones.
     export CONTAINERS_CONF="$work/containers.conf"
     printf '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n' >"$work/containers.conf"
     if [[ -n ${RUNTIME:-} ]]; then printf '[engine]\nruntime = "%s"\n' "$RUNTIME" >>"$work/containers.conf"; fi
     docker() { podman "$@"; }
     docker version >/dev/null 2>&1 || skip "podman does not work here: $(podman version 2>&1 | tail -n 1)"
 }
-# The engine's own children end with it; its mounts lie below the directory that goes.
+# The engine's own children end with it. Its mounts are below the directory that is removed.
 cleanup() {
     docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
     if [[ -n $engine ]]; then
         docker rmi -f "$image" "$bare" >/dev/null 2>&1 || true
-        # A test may have started it anew.
+        # A test may have started the engine again.
         end "$(cat "$work/pid" 2>/dev/null)"
         end "$containerd"
     fi
-    # One that was killed leaves its mounts.
+    # A killed engine leaves its mounts.
     awk -v below="$work/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | sort -r | xargs -r umount --lazy
     rm -rf "$work"
 }
 trap cleanup EXIT
 
-# A daemon that runs is used; else one of our own is started, which touches neither the network nor the machine's data. Its containerd is a
-# process beside it, so that it finds its containers again when it was killed and is started again by `$work/dockerd`.
+# Uses a running daemon. Otherwise starts one, which uses neither the network nor the machine's data. Its containerd is
+# a separate process, so that the daemon finds its containers again after it was killed and started again by
+# `$work/dockerd`.
 start_engine() {
     [[ $(id -u) == 0 ]] || skip "no daemon answers, and only root can start one"
     command -v dockerd >/dev/null || skip "no daemon answers, and there is no dockerd"
@@ -90,7 +91,7 @@ make_images() {
         rm -rf "$work/root"
     fi
     docker import "$root" "$image" >/dev/null
-    # Nothing but a static shell, and the empty directories that an engine mounts on.
+    # Only a static shell, and the empty directories on which an engine mounts.
     if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
         mkdir -p "$work/bare"/{bin,tmp,var/tmp,project}
         cp "$(command -v busybox)" "$work/bare/bin/busybox"

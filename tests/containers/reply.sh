@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes one request of HTTP from standard input, and answers with what was prepared for this turn.
+# Reads one HTTP request from standard input, and writes the reply that was prepared for this turn.
 while read -r name value; do
     case "$name" in
         [Cc]ontent-[Ll]ength:) length=${value%?} ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Attacks and works in real containers, under the engine's own default profile. See README.md.
+# Runs attacks and everyday programs in real containers, under the engine's own default profile. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -14,7 +14,7 @@ done
 escape="${BAILIWICK_ESCAPE:-$(find "$built/deps" -maxdepth 1 -name 'escape-*' -type f -executable -printf '%T@ %p\n' | sort -rn | head -n 1 | cut -d' ' -f2)}"
 [[ -x $escape ]] || { echo "no escape suite in $built/deps: cargo test -p tests --test escape --no-run" >&2; exit 1; }
 
-# What a container sees of us: programs as the tests expect them, and the checks.
+# Files of Bailiwick that a container sees: the programs where the tests expect them, and the checks.
 stage() {
     mkdir -p "$work/stage/debug/deps"
     cp "$built"/{bailiwick,bailiwick-worker,sandbox-exec,probe,fake-worker} "$work/stage/debug/"
@@ -33,7 +33,7 @@ contained() {
     shift
     local began=$SECONDS
     echo "== $name"
-    # The network of a container without one has no IPv6, which is no part of a profile.
+    # Without a network, a container has no IPv6. That does not depend on the profile.
     timeout -s KILL "${PATIENCE:-900}" docker run --rm --name "$(basename "$work")" --network none \
         --sysctl net.ipv6.conf.all.disable_ipv6=0 --sysctl net.ipv6.conf.lo.disable_ipv6=0 \
         -v "$work/stage:/opt/bailiwick:ro" "${flags[@]}" "$of" "$@" || { failed=1; echo "FAILED: $name"; }

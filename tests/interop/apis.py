@@ -4,7 +4,7 @@ from messages import chat_request, request, responses_request
 
 
 class Api:
-    """One of Bailiwick's providers: its name, the path of its API on the server, the function that makes its requests, the
+    """One of Bailiwick's providers: its name, the path of its API on the server, the function that makes requests, the
     name of the token limit, and the stop reason of a reply that llama.cpp's server cuts at the limit."""
 
     def __init__(self, provider, path, request, limit, cut):

@@ -1,11 +1,11 @@
-# Sourced by the scripts beside it: where things are, what is needed, and Python environments that are kept.
+# Sourced by the scripts in this directory: paths, required programs, and Python environments that are kept.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-interop"
 bailiwick="${BAILIWICK:-$here/../../target/debug/bailiwick}"
 export PYTHONDONTWRITEBYTECODE=1
 
-# The status with which a script ends that lacks something: 2, or 0 with --skip-if-missing.
+# Exit status of a script if a required program is missing: 2, or 0 with --skip-if-missing.
 missing_status=2
 if [[ "${1:-}" == --skip-if-missing ]]; then
     missing_status=0
@@ -28,7 +28,7 @@ need_bailiwick() {
     [[ -x "$bailiwick" ]] || skip "no program at $bailiwick; build it, or name it by BAILIWICK"
 }
 
-# environment NAME PACKAGE...: a Python environment with these packages, made once.
+# environment NAME PACKAGE...: makes a Python environment with these packages, unless it exists.
 environment() {
     local place="$cache/$1"
     shift

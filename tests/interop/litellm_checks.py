@@ -28,7 +28,7 @@ BRIDGED = "bridged/"
 
 
 def recorded(directory):
-    """Returns the names of the recorded streams in a directory of this test, or in one with the layout of BAILIWICK_WIRE."""
+    """Returns the names of the recorded streams in a directory, which may have the layout of BAILIWICK_WIRE."""
     for place in sorted(directory.iterdir()):
         meta = place / "meta.json"
         if meta.exists():
@@ -45,7 +45,7 @@ def expected(name):
 
 
 def configuration(player):
-    """Returns LiteLLM's configuration: every model is at the player. Below `bridged/`, the Responses API too uses chat completions."""
+    """Returns LiteLLM's settings: every model is at the player. Below `bridged/`, LiteLLM uses only chat completions."""
     upstream = {"model": "openai/*", "api_base": player.url + "/v1", "api_key": "sk-upstream"}
     bridged = dict(upstream, use_chat_completions_api=True)
     models = [{"model_name": BRIDGED + "*", "litellm_params": bridged}, {"model_name": "*", "litellm_params": upstream}]

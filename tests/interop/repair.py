@@ -14,7 +14,7 @@ CHANGED = ["src/parse.rs", "tests/parse.rs"]
 
 
 def check_repair(bailiwick, player, url, provider, model="repair"):
-    """Checks the run: it ends well, the model gets the real results of its calls, and the patch repairs a clean copy."""
+    """Checks the run: it ends well, the model gets the real results of its calls, the patch repairs a clean copy."""
     player.rewind()
     work = Path(tempfile.mkdtemp(dir=bailiwick.work, prefix="repair-"))
     project, patch = copy_of(DEMO, work / "project"), work / "out.diff"
@@ -41,7 +41,7 @@ def check_events(events):
 
 
 def check_told(requests):
-    """Checks that the next request has the result of each call under the call's id, and that the two test runs differ."""
+    """Checks that the next request has each call's result under the call's id, and that the two test runs differ."""
     expect(len(requests) == 6, "%d requests" % len(requests))
     results = {message["tool_call_id"]: text_of(message["content"])
                for message in requests[-1]["messages"] if message["role"] == "tool"}

@@ -35,7 +35,7 @@ class Server:
 
     def __enter__(self):
         with open(self.log, "wb") as log:
-            # The server has a session of its own, so that its children are ended with it. It ends when this process is killed.
+            # The server has a session of its own, so its children end with it. It ends when this process is killed.
             self.process = subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_us)
         try:

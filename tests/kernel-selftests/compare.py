@@ -1,4 +1,4 @@
-"""Runs the kernel's selftests outside of the sandbox and in both tiers, and compares the results with a checked-in list."""
+"""Runs the kernel's selftests outside of the sandbox and in both tiers, and compares the results with a list."""
 
 import argparse
 import os
@@ -34,7 +34,7 @@ def ways(bailiwick):
 
 
 def run(program, prefix, place):
-    """Runs a program in a separate directory, which also has the programs that it executes. Returns the result of each test."""
+    """Runs a program in a directory with the programs that it executes. Returns the result of each test."""
     project = Path(tempfile.mkdtemp(dir=place))
     for file in (program, program.parent.parent / "landlock" / "true"):
         shutil.copy(file, project)

@@ -1,4 +1,4 @@
-"""The expected differences between outside and a tier: the rows of each table in docs/selftests.md whose first cell names tests."""
+"""The expected differences between outside and a tier: rows of the tables in docs/selftests.md that name tests."""
 
 import re
 from dataclasses import dataclass

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Builds the kernel's own Landlock and seccomp tests, runs them outside and in both tiers, and compares what became of each with
-# docs/selftests.md. Nothing of the kernel's sources is kept in this repository: they come from Debian's linux-source-*.
+# Builds the kernel's own Landlock and seccomp tests, runs them outside of the sandbox and in both tiers, and compares
+# the results with docs/selftests.md. This repository contains no sources of the kernel: they come from Debian's
+# linux-source-*.
 #
 #   tests/kernel-selftests/run.sh [--table]     --table prints every difference, instead of comparing
 #
-# LINUX_SOURCE names the archive of the sources (default: the newest /usr/src/linux-source-*.tar.xz), BAILIWICK the program
-# (default: target/debug/bailiwick). What is built is kept below $XDG_CACHE_HOME.
+# LINUX_SOURCE names the archive of the sources (default: the newest /usr/src/linux-source-*.tar.xz), BAILIWICK the
+# program (default: target/debug/bailiwick). The built tests are kept below $XDG_CACHE_HOME.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-kernel-selftests"
@@ -17,7 +18,8 @@ skip() {
     exit 0
 }
 
-# Outside, these tests mount file systems and make network namespaces: without that there is nothing to compare with.
+# Outside of the sandbox, these tests mount file systems and make network namespaces. Where they cannot, there is
+# nothing to compare.
 [[ $(id -u) == 0 ]] || skip "the kernel's selftests want root outside"
 for tool in python3 cc make tar xz rsync setpriv; do
     command -v "$tool" >/dev/null || skip "no $tool on this machine"
@@ -33,7 +35,7 @@ case $(uname -m) in
     *) skip "no rules for $(uname -m)" ;;
 esac
 
-# The tests need the headers that belong to them: those of the machine may be older.
+# The tests need the headers of their own kernel version, because the machine's may be older.
 build() {
     local tree="$cache/sources" selftests="$cache/sources/tools/testing/selftests" directory
     rm -rf "$cache"

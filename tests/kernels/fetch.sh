@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fetches Debian's newest kernel of a suite with apt, without installing it or changing this machine's own lists, and unpacks it.
+# Fetches Debian's newest kernel of a suite with apt, without installing it or changing this machine's own lists, and
+# unpacks it.
 #
 #   tests/kernels/fetch.sh SUITE DIRECTORY
 set -eu
@@ -20,7 +21,7 @@ of_suite() {
 }
 of_suite apt-get update >/dev/null
 
-# The package depends on that of one version, which newer suites divide into program and modules.
+# The package depends on the package of one kernel version. Newer suites split that one into kernel and modules.
 depends() {
     of_suite apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-\(image\|base\|binary\|modules\)-[0-9].*\)$/\1/p'
 }

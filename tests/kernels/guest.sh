@@ -1,5 +1,5 @@
 #!/bin/bash
-# The checks of one kernel, inside the guest: each prints what came of it between two lines that run.sh looks for.
+# The checks of one kernel, run in the guest. Each prints its result between two lines that run.sh searches for.
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C HOME=/root TERM=dumb
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -41,11 +41,11 @@ for tier in full floor; do
     cd /root && check "demo-$tier-root" $here/bailiwick demo --attack --tier $tier
     cd /home/plain && check "demo-$tier-plain" "${plain[@]}" $here/bailiwick demo --attack --tier $tier
 done
-# Where nothing starts there is nothing to attack.
+# If no sandbox starts on this kernel, there is nothing to attack.
 tests='every_attack_is_denied_in_the_sandbox every_attack_succeeds_unconfined what_a_tier_leaves_open_is_exactly_this
     ports:: addresses:: beside:: leases::'
 $here/bailiwick doctor >/dev/null || tests=
-# As root these repeat themselves as a plain user, in each tier that there is.
+# As root, these tests repeat themselves as a plain user, in each supported tier.
 cd /root || exit
 for name in $tests; do
     check "escape-$name" $here/deps/escape --nocapture --test-threads 1 "$name"

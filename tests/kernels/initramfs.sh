@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The first program of a guest: loads the modules of its disk, mounts it, and goes on there.
+# The first program of a guest: loads the modules for the disk, mounts the disk, and continues with its init.
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t devtmpfs dev /dev
 for module in /modules/*.ko; do

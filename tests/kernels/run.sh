@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Boots Debian's own kernels in qemu and attacks the sandbox there: bailiwick doctor, demo --attack, and the table of attacks of the
-# escape suite, as root and as a plain user, in both tiers. Prints a table for docs/kernels.md.
+# Boots Debian's own kernels in qemu and attacks the sandbox there: bailiwick doctor, demo --attack, and the table of
+# attacks of the escape suite, as root and as a plain user, in both tiers. Prints a table for docs/kernels.md.
 #
 #   tests/kernels/run.sh [SUITE...]        default: bullseye bookworm trixie sid
 #
 # CHECKS=WORD makes only the checks whose names begin with it: doctor, promises, demo, escape.
-# KERNELS keeps what was fetched and the log of each kernel (default: below $XDG_CACHE_HOME). BAILIWICK_STATIC names the directory of a static
-# bailiwick, BAILIWICK_SMALL that of the other two programs (default: those that `just kernels` builds), ESCAPE the escape suite.
+# KERNELS is the directory of the fetched kernels and of their logs (default: below $XDG_CACHE_HOME). BAILIWICK_STATIC
+# names the directory of a static bailiwick, BAILIWICK_SMALL that of the other two programs (default: those that `just
+# kernels` builds), ESCAPE the escape suite.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -41,7 +42,7 @@ clean_up() {
 trap clean_up EXIT
 mkdir -p "$kept"
 
-# QEMU_ACCEL=kvm is some twenty times as fast, where it works: in a virtual machine it may say so and hang.
+# QEMU_ACCEL=kvm is some twenty times as fast if it works. In a virtual machine, qemu may accept it and then hang.
 accelerators=(-accel "${QEMU_ACCEL:-tcg}")
 
 # boot RELEASE KERNEL LOG

@@ -1,6 +1,6 @@
-# What boots: an initramfs that mounts a disk, and the disk. Sourced by run.sh.
+# Makes the files of a guest: an initramfs that mounts a disk, and the disk. Sourced by run.sh.
 
-# Modules that the disk's root needs, and those that a real machine would load when they are asked for.
+# Modules for the disk with the root file system, and modules that a real machine would load on demand.
 modules='fs net lib crypto arch drivers/virtio drivers/block drivers/net/virtio_net.ko* drivers/net/dummy.ko* drivers/net/tun.ko* drivers/char'
 
 # copy_modules KERNEL ROOT
@@ -19,7 +19,7 @@ copy_modules() {
     echo "$release"
 }
 
-# copy_program PROGRAM ROOT: with its libraries, at the paths that it has here.
+# copy_program PROGRAM ROOT: copies a program with its libraries, at the same paths as on this machine.
 copy_program() {
     mkdir -p "$2$(dirname "$1")"
     cp -L "$1" "$2$1"
@@ -29,14 +29,14 @@ copy_program() {
     done
 }
 
-# make_root ROOT: busybox, bash, git, and our programs.
+# make_root ROOT: makes a root file system with busybox, bash, git, and Bailiwick's programs.
 make_root() {
     local root=$1 name
     mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,proc,sys,dev,tmp,run,etc,root,home/plain,var/tmp,opt/bailiwick/debug/deps}
     cp "$busybox" "$root/bin/busybox"
     for name in $("$busybox" --list); do ln -s /bin/busybox "$root/bin/$name" 2>/dev/null || true; done
     ln -s /bin/busybox "$root/sbin/modprobe"
-    # The tests use more of these than busybox has.
+    # The tests use options of these programs that busybox lacks.
     for name in bash git setpriv unshare timeout env python3 perl; do
         rm -f "$root/bin/$name"
         copy_program "$(PATH=/usr/bin:/bin:$PATH command -v "$name")" "$root"
@@ -61,7 +61,8 @@ make_root() {
     chmod 755 "$root/sbin/guest"
 }
 
-# make_initramfs ROOT RELEASE FILE: what loads the modules of the disk, in their order, and mounts it.
+# make_initramfs ROOT RELEASE FILE: makes the initramfs that loads the modules for the disk, in order, and mounts the
+# disk.
 make_initramfs() {
     local from=$1 place number=100 module
     place=$(mktemp -d "$work/initramfs-XXXXXX")

@@ -25,7 +25,7 @@ except ImportError:
 
 
 def forbid_unknown_keys(package):
-    """Makes every TypedDict of these types forbid unknown keys, except for those that declare themselves which they allow."""
+    """Makes every TypedDict of these types forbid unknown keys, unless it declares which ones it permits."""
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if module.ispkg or not module.name.endswith(("_param", "_params")):
             continue
@@ -73,8 +73,8 @@ def anthropic_faults():
     forbid_unknown_keys(anthropic.types)
 
     def of_body(body, path):
-        # The SDK accepts any mapping as a schema, and in messages also the types of replies, which permit any key. So schemas
-        # are checked by the rules of the API, and blocks by the types of requests.
+        # The SDK accepts any mapping as a schema, and in messages the types of replies, which permit any key.
+        # So schemas are checked by the rules of the API, and blocks by the types of requests.
         for index, tool in enumerate(body.get("tools", [])):
             yield from faults(InputSchemaTyped, tool.get("input_schema"), f"{path}: tools.{index}.input_schema")
         for index, message in enumerate(body["messages"]):

@@ -1,4 +1,4 @@
-"""Plays each package manager in a session in mode `ask`: an approved fetch, an unapproved test without the network, an attack."""
+"""Plays each package manager in a session in mode `ask`: an approved fetch, an unapproved offline test, an attack."""
 
 import json
 import os

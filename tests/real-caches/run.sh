@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plays npm, pip, uv, cargo and go through approved fetches, unasked tests and an attack on their caches. See README.md.
+# Runs npm, pip, uv, cargo and go with approved fetches, unapproved tests and an attack on their caches. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 command -v python3 >/dev/null || { echo "skipped: no python3 on this machine" >&2; exit 0; }

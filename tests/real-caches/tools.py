@@ -1,4 +1,4 @@
-"""Package managers: for each a small project, the command of an approved fetch, and the command of a test without the network."""
+"""Package managers: for each a small project, the command of an approved fetch, and that of an offline test."""
 
 import io
 import json
@@ -17,8 +17,8 @@ done; true"""
 
 
 class Tool:
-    """A package manager. `fetch` is approved with write access and the network, `again` with write access only. `test` needs
-    no approval. `seen` has the words that `test` prints if the files that it executes were changed."""
+    """A package manager. `fetch` is approved with write access and the network, `again` only with write access.
+    `test` needs no approval. `seen` has the words that `test` prints if the files that it executes were changed."""
 
     def __init__(self, name, files, fetch, test, again, says, seen=("planted",), needs=None):
         self.name, self.files, self.fetch, self.test, self.again = name, files, fetch, test, again
@@ -26,7 +26,7 @@ class Tool:
 
 
 def go_module_proxy(directory):
-    """Makes a directory that serves as a module proxy, since the public proxies cannot be reached from every machine."""
+    """Makes a directory that serves as a module proxy, because not every machine can reach a public proxy."""
     at = directory / "proxy" / "example.test" / "greet" / "@v"
     at.mkdir(parents=True)
     source = 'package greet\n\n// Hello is a greeting.\nfunc Hello() string { return "hello" }\n'

@@ -8,7 +8,7 @@ class Client:
     name: str
     # Programs that must exist, or Python modules as "module:NAME".
     needs: tuple[str, ...]
-    # Command that bash runs in a project with the files. HOST is replaced in both. Clients verify certificates by ca.pem.
+    # Command that bash runs in a project with the files. HOST is replaced in both. Certificates: ca.pem.
     command: str
     says: str = "answered by HOST"
     # Command that prints the client's version.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plays clients of the network, with no proxy named, through `bailiwick sandbox --net HOST`. See README.md.
+# Runs network clients, without a proxy in any variable, by `bailiwick sandbox --net HOST`. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 command -v python3 >/dev/null || { echo "skipped: no python3 on this machine" >&2; exit 0; }

@@ -1,4 +1,4 @@
-"""Servers of the test's internet: HTTP, HTTPS, registries, git, ssh and an echo. The argument is the directory with certificates and keys.
+"""Servers of the test's internet: HTTP, HTTPS, registries, git, ssh and an echo. Argument: directory of the keys.
 
 This program writes "apart", reads a line, waits for the cable, opens its ports and writes "ready".
 """

@@ -1,4 +1,4 @@
-"""A model on loopback with scripts. The last `#name` in the user's messages names a script; each request gets its next reply."""
+"""A model on loopback. The last `#name` in the user's messages names a script; each request gets its next reply."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Drives `bailiwick acp` by other people's clients of the Agent Client Protocol. See README.md.
+# Drives `bailiwick acp` by clients of the Agent Client Protocol that other projects wrote. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export BAILIWICK="${BAILIWICK:-$(cd "$here/../.." && pwd)/target/debug/bailiwick}"
@@ -54,7 +54,7 @@ else
     echo "skipped: no cargo on this machine" >&2
 fi
 
-# acpx POLICY FILE: one edit under this policy of acpx. FILE says whether it is made.
+# acpx POLICY FILE: requests one edit under this policy of acpx. FILE shows if the edit was made.
 acpx() {
     local home project
     home=$(mktemp -d -p "$place") project=$(mktemp -d -p "$place")

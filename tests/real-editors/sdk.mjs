@@ -1,5 +1,6 @@
-// Drives `bailiwick acp` by the TypeScript SDK of the protocol (`@agentclientprotocol/sdk` on npm). Prints a row for each flow.
-// Usage: node sdk.mjs MODEL_URL. Environment: BAILIWICK, the program. Status 1: a flow went otherwise.
+// Drives `bailiwick acp` by the TypeScript SDK of the protocol (`@agentclientprotocol/sdk` on npm). Prints a row for
+// each tested flow. Usage: node sdk.mjs MODEL_URL. Environment: BAILIWICK, the program. Exit status 1: a flow had
+// another result than expected.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";

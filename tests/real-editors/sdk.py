@@ -1,4 +1,4 @@
-"""Drives `bailiwick acp` by the Python SDK of the protocol (`agent-client-protocol` on PyPI). Prints a row for each flow. Status 1: one went otherwise."""
+"""Drives `bailiwick acp` by the Python SDK of the protocol (PyPI). Prints a row for each flow. Status 1: a flow failed."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ CANCELLED = {"outcome": "cancelled"}
 
 
 class Editor:
-    """A client that answers each permission request by `choose`, and keeps all updates. It offers neither files nor terminals."""
+    """A client that answers permission requests by `choose`, and keeps all updates. It offers no files and no terminals."""
 
     def __init__(self):
         self.choose = lambda options: self.first(options, "reject_once")

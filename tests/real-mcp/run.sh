@@ -1,8 +1,10 @@
 #!/bin/sh
-# Real MCP servers from npm and PyPI: installed in a sandbox that reaches the registry alone, then started without a network, in
-# both tiers, and called once each. Prints one line for each run; docs/real-programs.md keeps a dated copy.
+# Runs real MCP servers from npm and PyPI: each is installed in a sandbox that reaches only the registry, started
+# without a network in both tiers, and called once. Prints one line for each run; docs/real-programs.md keeps a dated
+# copy.
 #
-# Needs npm, node and python3 of the system, and the network. Directories are made below $PLACE (default: a new one in /var/tmp).
+# Needs the system's npm, node and python3, and the network. Makes its directories below $PLACE (default: a new one in
+# /var/tmp).
 set -u
 here=$(cd "$(dirname "$0")/../.." && pwd)
 drive=${CARGO_TARGET_DIR:-$here/target}/debug/drive-mcp
@@ -26,8 +28,8 @@ if [ ! -d "$place/project/.git" ]; then
     git -C "$place/project" -c user.name=a -c user.email=a@a.example commit -qm "first"
 fi
 
-# run NAME TIERS "FLAGS" TOOL ARGUMENTS COMMAND…: installs the server, starts it in each tier and calls a tool, if TOOL is not empty.
-# Lists of hosts exist in the full tier alone.
+# run NAME TIERS "FLAGS" TOOL ARGUMENTS COMMAND…: installs the server, starts it in each tier and calls a tool, if TOOL
+# is not empty. Only the full tier supports lists of hosts.
 run() {
     name=$1 tiers=$2 flags=$3 tool=$4 arguments=$5
     shift 5
@@ -51,9 +53,9 @@ run git both "--read $place/project" git_log "{\"repo_path\":\"$place/project\"}
 run time both "" get_current_time '{"timezone":"Europe/Berlin"}' uvx mcp-server-time
 run sqlite both "" list_tables '{}' uvx --with 'mcp<2' mcp-server-sqlite --db-path "$place/sqlite/home/base.db"
 run search full "--net duckduckgo.com,*.duckduckgo.com" search '{"query":"landlock"}' uvx duckduckgo-mcp-server
-# A bridge to the language server of ty: the definition of a name that another file uses.
+# A bridge to ty's language server. The tool returns the definition of a name that another file uses.
 run codenav both "--read $place/project" definition "{\"file_path\":\"$place/project/start.py\",\"line\":3,\"column\":8}" \
     uvx codenav-mcp
-# Its tools need a browser, which no registry brings.
+# The tools of this server need a browser, which no registry provides.
 run playwright both "" "" "" npx -y @playwright/mcp
 exit $failed

@@ -1,4 +1,4 @@
-"""Runs each program outside and inside the sandbox, and prints a table of the results. Exit status 1: a result differs."""
+"""Runs each program outside of the sandbox and in it, and prints a table of the results. Status 1: a result differs."""
 
 import os
 import pwd
@@ -46,7 +46,7 @@ def lay_out(program: Program, project: Path, uid: int) -> None:
 
 def run(program: Program, tier: str | None, uid: int) -> str:
     """Returns the output of a program in a new project: without a sandbox, or in a tier."""
-    # The path is short, because that of a unix socket has 108 bytes. It is not below /tmp, which is private in the sandbox.
+    # The path is short, since a unix socket's path has 108 bytes. It is not below /tmp: the sandbox has a private /tmp.
     with tempfile.TemporaryDirectory(prefix="real-", dir="/var/tmp", ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o755)
         project, home = Path(directory, "project"), Path(directory, "home")

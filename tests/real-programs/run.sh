@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs programs that others wrote outside and inside, in both tiers, and compares what came of them. See README.md.
+# Runs programs of other projects outside of the sandbox and in both tiers, and compares the results. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 command -v python3 >/dev/null || { echo "skipped: no python3 on this machine" >&2; exit 0; }

@@ -1,5 +1,5 @@
-"""The victim: an agent's command that makes objects in a directory, reports their places, and in the end reports how the
-objects have changed."""
+"""The victim: an agent's command that makes objects in a directory, reports their places, and in the end reports
+how the objects have changed."""
 
 import ctypes
 import fcntl
@@ -45,7 +45,7 @@ def shared_memory():
 
 
 def new_terminal():
-    """Opens a new terminal. Engines make /dev/ptmx a link to devpts; a container of namespaces has it only in devpts."""
+    """Opens a new terminal. Engines make /dev/ptmx a link to devpts; a container of namespaces has only devpts."""
     try:
         return os.openpty()
     except OSError:
