@@ -45,7 +45,7 @@ def expected(name):
 
 
 def configuration(player):
-    """Returns LiteLLM's settings: every model is at the player. Below `bridged/`, LiteLLM uses only chat completions."""
+    """Returns LiteLLM's settings: every model is at the player. Below `bridged/` it uses chat completions only."""
     upstream = {"model": "openai/*", "api_base": player.url + "/v1", "api_key": "sk-upstream"}
     bridged = dict(upstream, use_chat_completions_api=True)
     models = [{"model_name": BRIDGED + "*", "litellm_params": bridged}, {"model_name": "*", "litellm_params": upstream}]

@@ -1,4 +1,4 @@
-"""Runs each client unconfined and confined, to the listed host and to another. Prints a table. Status 1: a row is wrong."""
+"""Runs each client unconfined and confined, to the listed host and to another. Prints a table. Status 1: a fault."""
 
 import os
 import pwd

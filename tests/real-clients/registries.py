@@ -1,4 +1,4 @@
-"""Runs package managers with the real registries: by a preset, and with a list of another host. Status 1: a row is wrong."""
+"""Runs package managers with the real registries: by a preset, and with a list of another host. Status 1: a fault."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Drives `bailiwick acp` by the Python SDK of the protocol (PyPI). Prints a row for each flow. Status 1: a flow failed."""
+"""Drives `bailiwick acp` by the protocol's Python SDK (PyPI). Prints a row for each flow. Status 1: a flow failed."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ CANCELLED = {"outcome": "cancelled"}
 
 
 class Editor:
-    """A client that answers permission requests by `choose`, and keeps all updates. It offers no files and no terminals."""
+    """A client that answers permission requests by `choose` and keeps all updates. It offers no files or terminals."""
 
     def __init__(self):
         self.choose = lambda options: self.first(options, "reject_once")
