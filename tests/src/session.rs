@@ -252,7 +252,7 @@ impl FrontEnd {
         Self::open_with(Beginning::default(), replies)
     }
 
-    /// Starts a session with other settings than the default ones. Its processes have the test's mark in their
+    /// Starts a session with the settings `beginning`. The session's processes have the test's mark in their
     /// environment.
     pub fn open_with(beginning: Beginning, replies: impl IntoIterator<Item = String>) -> Self {
         Self::begin(&beginning, vec![Part::of(first_agent(), replies)])

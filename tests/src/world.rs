@@ -49,7 +49,7 @@ impl World {
         world
     }
 
-    /// Makes runs of `exec` require this tier. By default they use the best one.
+    /// Makes runs of `exec` require this tier. By default, a run uses the best supported tier.
     #[must_use]
     pub fn in_tier(mut self, tier: Tier) -> Self {
         self.tier = Some(tier);

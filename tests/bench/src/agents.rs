@@ -24,7 +24,7 @@ const STEPS: usize = 50;
 const REMEMBERING: usize = 16;
 const TURNS: usize = 25;
 
-/// Wait until a worker is idle. It frees pages after a tenth of a second without work.
+/// Time after which a worker is idle. A worker frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(600);
 
 /// Beginning of a sub-agent's task. The sub-agent's number follows.

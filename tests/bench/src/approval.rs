@@ -1,4 +1,4 @@
-//! Benchmark of an approved command: the time from the answer until the command's shell runs.
+//! Benchmark of an approved command: the time from the approval until the command's shell runs.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -11,7 +11,7 @@ use super::{BenchError, BenchSetup, memory};
 
 const FLEET: usize = 200;
 
-/// Wait until a worker is idle. It frees pages after a tenth of a second without work.
+/// Time after which a worker is idle. A worker frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(600);
 
 /// Measures the time until 200 confined workers of the best tier are ready, and the memory of all their processes.

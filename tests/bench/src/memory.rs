@@ -9,7 +9,7 @@ use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, BenchSetup};
 
-/// Wait until a worker is idle. It frees pages after a tenth of a second without work.
+/// Time after which a worker is idle. A worker frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(400);
 
 /// Measures the proportional set size of a confined worker that waits for its first call, and of its broker.

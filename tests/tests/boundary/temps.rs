@@ -15,7 +15,7 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier};
 
-/// Program with a secret in its `$TMPDIR`. It reports connections until it is asked to end.
+/// Program that has a secret in its `$TMPDIR`, and reports connections to its socket until the test ends it.
 const VICTIM: &str = "import os, socket\n\
     place = os.environ['TMPDIR']; os.chdir(place)\n\
     open('secret', 'w').write('the other worker has this'); os.mkdir('d')\n\

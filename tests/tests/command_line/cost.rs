@@ -1,4 +1,4 @@
-//! Tests the cost of runs. Every reply and run reports it, and a setting can limit it.
+//! Tests the cost of runs. Every reply and every run reports its cost, and a setting limits the cost of a run.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::float_cmp, reason = "both sides are the nearest numbers to the same decimals")]

@@ -39,7 +39,7 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Session id in the examples of the documents. The tests replace it by the id of a real session.
 const NAMED: &str = "01a203d8";
 
-/// Commands with another status than 0, as the text next to them says.
+/// Commands whose exit status is not 0, as the text next to them says.
 const STATUS: &[(&str, i32)] = &[("bailiwick sandbox -- touch /srv/x", 1)];
 
 fn root() -> PathBuf {

@@ -1,4 +1,4 @@
-//! Tests hints that can be pasted: a shell in the reader's directory runs each, and it has the described effect.
+//! Tests hints that can be pasted: each runs in a shell in the reader's directory, and has the described effect.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

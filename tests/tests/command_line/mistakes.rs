@@ -20,7 +20,7 @@ fn complaint(text: &str) -> String {
     text[text.rfind(last).unwrap_or_default()..].to_owned()
 }
 
-/// Returns a shell command that runs `bailiwick exec` in separate namespaces, in which its user can mount.
+/// Runs `bailiwick exec` with a task in separate namespaces, after the shell command `before`, which may mount.
 fn in_namespaces(world: &World, flags: &[&str], before: &str, task: &str) -> Finished {
     let program = Programs::get().path("bailiwick").display().to_string();
     let script = format!("{before} && exec {program} exec -C {} {task}", world.project().display());

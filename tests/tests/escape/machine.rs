@@ -44,7 +44,7 @@ fn is_unknown(attack: &Attack, tried: &Tried) -> bool {
         && release().is_some_and(|release| release < (6, 6))
 }
 
-/// True if the machine denied the attempt without a sandbox.
+/// True if the machine itself denied this attack, which was made without a sandbox.
 pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     if is_unknown(attack, tried) {
         return true;

@@ -34,7 +34,7 @@ impl Conversation {
         Self { served, id, lines: Vec::new() }
     }
 
-    /// Reads messages up to one with this method.
+    /// Reads messages up to the next one with this method, and returns that one.
     fn until(&mut self, method: &str) -> Value {
         loop {
             let line = self.served.read().unwrap();
@@ -63,7 +63,7 @@ impl Conversation {
         request
     }
 
-    /// Answers a question about a host, with the digest that it contains.
+    /// Answers a question about a host, with the digest in the question.
     fn answer(&mut self, request: &Value, decision: &Value) {
         let mut answer = decision.clone();
         answer["digest"] = request["params"]["digest"].clone();
@@ -91,7 +91,7 @@ impl Conversation {
     }
 }
 
-/// Returns the decisions in the log, each with its author.
+/// Returns the decisions in the log, each with who made it.
 fn decisions(ground: &Ground) -> Vec<(String, String)> {
     let log = ground.world.log();
     let answers = log.iter().filter(|event| event["type"] == "approval_answered");

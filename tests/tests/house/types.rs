@@ -19,7 +19,7 @@ fn implemented(line: &str) -> Option<&str> {
     (is_type && !rest.contains(" for ") && !rest.contains("::")).then_some(name)
 }
 
-/// Returns the text behind the `>` that closes the generics whose `<` came before the text.
+/// Returns the text after a list of generics. The given text begins after the list's `<`.
 fn after_generics(text: &str) -> Option<&str> {
     let mut depth = 1;
     let mut before = ' ';

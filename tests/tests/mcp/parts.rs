@@ -27,7 +27,7 @@ fn run(world: &World, first: &[String], task: &str, in_task: &[String], flags: &
     Finished::of(&mut world.task(&server.base_url(), flags))
 }
 
-/// Runs a sub-agent that makes these calls. Returns their results, each with the status.
+/// Runs a sub-agent that makes these calls. Returns the result of each call, with the call's status.
 fn of_sub_agent(
     world: &World,
     arguments: &Value,

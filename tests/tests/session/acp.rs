@@ -1,4 +1,5 @@
-//! Tests `bailiwick acp` as a program: edits, commands, plans, sub-agents, earlier sessions, and the end.
+//! Tests `bailiwick acp` as a program: edits, commands, plans, sub-agents, earlier sessions, and the end of the
+//! process.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Tests `bailiwick serve` as a program, line by line: errors with their codes, output, and the end.
+//! Tests `bailiwick serve` as a program, line by line: errors with their codes, output, and the end of the process.
 
 #![allow(
     clippy::unwrap_used,

@@ -7,7 +7,7 @@ use tests::served::Served;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// Text with a call that the server did not recognise as one.
+/// Text with a tool call in it, which the model's server did not recognise as a call.
 const WRITTEN: &str = "I do it.\n\n<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"touch done\"}}\n</tool_call>";
 
 /// Beginning of the error's text about a call that the model wrote as text.

@@ -45,13 +45,14 @@ pub(crate) enum FindError {
 }
 
 impl KeptPlan {
-    /// Returns the fate of the plan. A plan that was edited after its record was written counts as proposed.
+    /// Returns the fate of the plan. If the file was edited after the plan's record was written, the plan counts as
+    /// proposed.
     pub(crate) fn fate(&self) -> PlanFate {
         let of_these = self.record.as_ref().filter(|record| record.digest == self.digest);
         of_these.map_or(PlanFate::Proposed, |record| record.fate)
     }
 
-    /// True if the file was edited after its record was written.
+    /// True if the file was edited after the plan's record was written.
     pub(crate) fn is_edited(&self) -> bool {
         self.record.as_ref().is_some_and(|record| record.digest != self.digest)
     }

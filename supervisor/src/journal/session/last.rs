@@ -121,8 +121,7 @@ pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
-/// True if the log contains a message of the person. A log of at least [`LONGEST`] bytes counts as one without a
-/// search.
+/// True if the log contains a message of the person, or is not searched because it has at least [`LONGEST`] bytes.
 fn has_message(log: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
     File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;

@@ -27,7 +27,7 @@ pub struct SessionLog {
     file: LineFile,
     session: ConversationId,
     last: EventId,
-    /// Id of each agent's last event. It becomes the parent of the agent's next event.
+    /// Id of each agent's last event, which is the parent of the agent's next event.
     heads: BTreeMap<AgentId, EventId>,
     prev: Link,
     line: Vec<u8>,

@@ -18,7 +18,7 @@ pub(crate) struct ShownText {
     pub(super) session: String,
     /// Facts about the session with their names.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// Faults of the log as sentences. They are shown first.
+    /// Faults of the log as sentences, which are shown before the entries.
     pub(super) warnings: Vec<String>,
     pub(super) entries: Vec<ShownEntry>,
     /// Lines with the usage totals of the session.

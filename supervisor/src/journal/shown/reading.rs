@@ -288,7 +288,7 @@ pub(crate) fn agents(tree: &Tree) -> Vec<AgentId> {
     agents
 }
 
-/// True if an event belongs to this agent, or if it is the event of the parent that starts or ends this agent.
+/// True if an event belongs to this agent, or if it is the parent's event that starts or ends this agent.
 fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
     let named = match &event.kind {
         EventKind::SubAgentSpawned(SubAgentSpawned { agent, .. })
@@ -479,7 +479,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     warnings
 }
 
-/// The blocks of a reply that are shown. Calls have events of their own.
+/// A block that is shown as a part of its reply. Calls are shown by their own events.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ShownBlock {

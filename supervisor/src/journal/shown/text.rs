@@ -39,7 +39,7 @@ pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// Breaks a text of our own words at blanks. Continuation lines are indented.
+/// Breaks a trusted text at blanks. Continuation lines are indented.
 pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     text.lines().for_each(|line| sheet.line("", line));
@@ -86,7 +86,7 @@ impl Sheet {
         }
     }
 
-    /// Adds a line of our own words. Continuation lines are indented beyond any mark.
+    /// Adds a line of trusted text after `before`. Continuation lines are indented more than the mark in `before`.
     fn line(&mut self, before: &str, text: &str) {
         let rest = " ".repeat(before.chars().count() + 4);
         self.rows(before, &rest, text);

@@ -16,8 +16,8 @@ use tests::side_by_side::side_by_side;
 use tests::world::tool_results;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
-/// Command that resists its end: it leaves a daemon in another session, without parent and descriptors, and ignores
-/// every signal that can be ignored.
+/// Command that resists its end: it leaves a daemon in another process session, without parent and descriptors, and
+/// ignores every signal that can be ignored.
 const STUBBORN: &str = "trap '' TERM HUP INT QUIT
     (setsid bash -c 'exec <&- >&- 2>&-; trap \"\" TERM HUP INT QUIT; echo $$ > daemon; while :; do sleep 9; done' &)
     until [ -s daemon ]; do :; done

@@ -21,7 +21,7 @@ use tests::{Finished, User, World};
 /// Maximum resident memory of a run in KiB, with any worker.
 const MEMORY_KIB: u64 = 128 << 10;
 
-/// Beginning of the message about a frame of another protocol version.
+/// Beginning of the message about a frame whose protocol version is not the supervisor's.
 const OTHER_VERSION: &str = "frame of protocol version 9, expected ";
 
 fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Command {
@@ -239,7 +239,7 @@ fn endless_output_and_silence_end_with_the_runs_time() {
     });
 }
 
-/// Tests the worker that takes the first snapshot for the patch. It is as untrusted as any other.
+/// Tests the worker that takes the first snapshot for the patch: it is as untrusted as any other worker.
 #[test]
 fn a_worker_that_does_not_show_the_project_ends_the_run() {
     let world = World::new(User::Myself);

@@ -25,7 +25,7 @@ struct Server {
     dropped: mpsc::UnboundedSender<()>,
 }
 
-/// Reports on its drop that nobody waits for a call any more.
+/// Part of a running call that reports, when it is dropped, that nobody waits for the call any more.
 struct Waiting(mpsc::UnboundedSender<()>);
 
 impl Drop for Waiting {

@@ -184,7 +184,7 @@ fn write_members(record: &mut String, data: &Map<String, Value>) {
     }
 }
 
-/// Writes a value on one line, or a text of several lines on as many.
+/// Writes a value on one line. A text of several lines gets as many lines.
 fn write_value(record: &mut String, head: &str, value: &Value) {
     match value.as_str().filter(|text| text.trim_end().contains('\n')) {
         None => writeln!(record, "{head}{value}").unwrap(),
