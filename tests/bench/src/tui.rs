@@ -76,7 +76,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
     Ok(Model::new(Start {
         history: Vec::new(),
         commands: Vec::new(),
-        project: standing.project.clone(),
+        project: standing.project().clone(),
         activity: Activity::Execute,
         mode: ApprovalMode::Ask,
         net: Network::Off,

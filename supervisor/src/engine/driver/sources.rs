@@ -96,7 +96,7 @@ impl Writers {
     }
 
     /// Returns the changes that a snapshot found, with the calls that may have made them; `None` if nothing is new.
-    pub(super) fn tell(&mut self, seen: LookChanges, ignored: Ignored) -> Option<FilesChanged> {
+    pub(super) fn tell(&mut self, seen: CheckpointChanges, ignored: Ignored) -> Option<FilesChanged> {
         let mut files: Vec<_> = seen
             .changes
             .iter()

@@ -244,7 +244,7 @@ impl Session {
         self.agents.withdraw(&mut self.shared, &action);
         self.agents.take_back_from_plans(&mut self.shared, &action)?;
         if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
-            && let Some(first) = self.runs.first().filter(|first| !first.is_over())
+            && let Some(first) = self.agents.runs().first().filter(|first| !first.is_over())
             && takes_away(&action, first.agent().standing().mode())
         {
             self.request(0, Request::Act(action.clone()))?;
