@@ -19,13 +19,13 @@ escape-small:
     cargo build --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
     BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test boundary
 
-# What takes long, of which CI runs a tenth: damaged replies of every API for SECONDS, 2,600 rounds of the kill storm, 1,000 signals,
+# What takes long, of which CI runs a part: damaged replies of every API for SECONDS, 2,600 rounds of the kill storm, 1,000 signals,
 # 500 kills of a supervisor and of two sessions in one project, 200 rewinds of random work, flips at every byte of a log and 10,000 in a long one, a batch of 500 tasks,
 # commands typed at human speed for SECONDS.
 soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p model --test fuzz -- --nocapture
     cargo build --workspace --bins
-    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: a_killed_supervisor -- --nocapture
+    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: a_killed_supervisor tripwire::planted tripwire::operations -- --nocapture
     BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test session signals:: -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session kills:: -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session plan_kills -- --nocapture

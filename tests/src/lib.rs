@@ -38,6 +38,11 @@ pub use process::{Finished, alive, marked, wait_until, without_durations};
 pub use programs::{PLAIN_USER, Programs, User};
 pub use world::World;
 
+/// True in `just soak`, which plays whole matrices and long storms. CI plays a part of each.
+pub fn soaks() -> bool {
+    std::env::var_os("BAILIWICK_SOAK_S").is_some()
+}
+
 /// Skips a test, and prints the reason. CI compares these messages with a list.
 #[macro_export]
 macro_rules! skip {

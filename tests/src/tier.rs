@@ -36,6 +36,23 @@ pub fn all() -> Vec<Tier> {
     ALL.get_or_init(probe).clone()
 }
 
+/// Returns the combinations of users and tiers for the case with this index of a large matrix. In CI each case is
+/// played as each user and in each tier, but not as each user in each tier: neighbouring cases have the other
+/// combinations. `just soak` plays all.
+pub fn share(case: usize) -> Vec<(User, Tier)> {
+    let is_of_share = |place: usize| (place + place / 2 + case).is_multiple_of(2);
+    let everywhere = everywhere();
+    if everywhere.len() != 4 || crate::soaks() {
+        return everywhere;
+    }
+    everywhere
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| is_of_share(*place))
+        .map(|(_, place)| place)
+        .collect()
+}
+
 /// Returns all combinations of users and supported tiers.
 pub fn everywhere() -> Vec<(User, Tier)> {
     User::all().into_iter().flat_map(|user| all().into_iter().map(move |tier| (user, tier))).collect()

@@ -28,10 +28,14 @@ use tests::random::Random;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
-/// Returns the number of rounds in this tier, for all users together. `just soak` plays ten times as many.
+/// Returns the number of rounds in this tier, for all users together.
 fn rounds(tier: Tier) -> u64 {
-    let rounds = if tier == Tier::Full { 200 } else { 60 };
-    if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
+    match (tier, tests::soaks()) {
+        (Tier::Full, false) => 60,
+        (_, false) => 20,
+        (Tier::Full, true) => 2000,
+        (_, true) => 600,
+    }
 }
 
 /// Returns the latest moment of the kills, in milliseconds after the beginning of a run. It depends on the duration of

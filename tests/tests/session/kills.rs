@@ -222,7 +222,7 @@ fn a_session_that_is_killed_between_question_answer_and_act_goes_on_from_there()
 }
 
 fn killed_at_random(mode: Mode) {
-    let kills: u32 = std::env::var("BAILIWICK_KILLS").map_or(50, |kills| kills.parse().unwrap());
+    let kills: u32 = std::env::var("BAILIWICK_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let seed = std::env::var("BAILIWICK_SEED")
         .map_or_else(|_| u64::from(std::process::id()), |seed| seed.parse().unwrap());
     // The time of a run that nobody kills.

@@ -247,10 +247,10 @@ fn a_limit_of_steps_is_one_of_the_whole_run() {
     assert_eq!(server.requests().len(), 12, "{}", run.stderr);
 }
 
-/// Kills executions at random moments: fifty times, or five hundred times with `just soak`.
+/// Kills executions at random moments: twenty times, or five hundred times with `just soak`.
 #[test]
 fn no_step_that_a_log_calls_finished_is_done_again() {
-    let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50);
+    let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20);
     let mut random = Random::new(43);
     let planned = PlannedWorld::new();
     let server = executor(None);

@@ -103,7 +103,7 @@ fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
 #[test]
 fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
     // `just soak` kills at all moments, CI at every third.
-    let step = if std::env::var_os("BAILIWICK_SOAK_S").is_some() { 1 } else { 3 };
+    let step = if tests::soaks() { 1 } else { 3 };
     let moments = || (0..33).step_by(step);
     let cases = everywhere().into_iter().flat_map(|place| moments().map(move |moment| (place, moment)));
     side_by_side(cases, |((tier, user), moment)| {

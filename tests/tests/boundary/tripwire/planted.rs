@@ -3,7 +3,7 @@
 use ipc::confinement::Tier;
 use tests::repository::{is_marked, repository, shell};
 use tests::side_by_side::side_by_side;
-use tests::{User, tier};
+use tests::tier;
 
 use crate::tripwire::attack::{attack, is_known};
 
@@ -89,25 +89,25 @@ const RUN_BY_GIT: &[(&str, &str)] = &[
 
 #[test]
 fn nothing_that_an_agent_planted_is_run_by_a_persons_git() {
-    let cases = User::all().into_iter().flat_map(|user| RUN_BY_GIT.iter().map(move |attack| (user, attack)));
-    side_by_side(cases, |(user, (name, attack_command))| {
+    let cases = RUN_BY_GIT.iter().enumerate();
+    let cases =
+        cases.flat_map(|(case, attack)| tier::share(case).into_iter().map(move |place| (place, attack)));
+    side_by_side(cases, |((user, tier), (name, attack_command))| {
         let command = format!("E=$PWD/evil.sh; {attack_command}; true");
         let control = repository(user);
         shell(&control, &command);
         shell(&control, PERSON);
         assert!(is_marked(&control), "{name}: the attack does nothing without us");
-        for tier in tier::all() {
-            let world = repository(user);
-            let (done, told) = attack(&world, tier, &command);
-            let seen = shell(&world, PERSON);
-            assert!(!is_marked(&world), "{name}, {tier}: {}\n{}\n{told}", done.stdout, seen.stderr);
-            assert!(is_known(tier, &done, &told), "{name}, {tier}: {}", done.stdout);
-            // Removed objects and branches cannot be restored. An agent may remove them.
-            if tier == Tier::Full && attack_command.starts_with("rm -rf .git;") {
-                continue;
-            }
-            let sound = shell(&world, "git fsck && git log -1");
-            assert_eq!(sound.code, 0, "{name}, {tier}: the repository is broken: {told}");
+        let world = repository(user);
+        let (done, told) = attack(&world, tier, &command);
+        let seen = shell(&world, PERSON);
+        assert!(!is_marked(&world), "{name}, {tier}: {}\n{}\n{told}", done.stdout, seen.stderr);
+        assert!(is_known(tier, &done, &told), "{name}, {tier}: {}", done.stdout);
+        // Removed objects and branches cannot be restored. An agent may remove them.
+        if tier == Tier::Full && attack_command.starts_with("rm -rf .git;") {
+            return;
         }
+        let sound = shell(&world, "git fsck && git log -1");
+        assert_eq!(sound.code, 0, "{name}, {tier}: the repository is broken: {told}");
     });
 }
