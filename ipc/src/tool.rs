@@ -123,11 +123,11 @@ pub struct ShellExec {
     pub command: String,
     /// The access that the command declares to need.
     pub access: Access,
-    /// The network that the command requests; if absent, that of the permanent access.
+    /// The network that the command requests; if absent, that of the standing access.
     pub network: Option<Network>,
     /// The working directory; the project if absent.
     pub cwd: Option<WirePath>,
-    /// Time limit in milliseconds, at most that of the permanent access, which holds if this is absent.
+    /// Time limit in milliseconds, at most that of the standing access, which holds if this is absent.
     pub timeout_ms: Option<u64>,
 }
 
@@ -136,12 +136,12 @@ pub struct ShellExec {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
-    /// The permanent access of the agent.
+    /// The standing access of the agent.
     #[default]
     Standing,
     /// Reading only: no write access except to a temp directory of the command's own, and no network.
     Read,
-    /// Writing. An approval is requested if the permanent access does not include write access.
+    /// Writing. An approval is requested if the standing access does not include write access.
     Write,
 }
 

@@ -244,7 +244,7 @@ pub enum AgentAction {
         /// Id of the request, as in the event `approval_requested`.
         id: ApprovalId,
     },
-    /// Changes the approval mode, and with it the permanent access.
+    /// Changes the approval mode, and with it the standing access.
     SetMode {
         /// The new approval mode.
         mode: ApprovalMode,

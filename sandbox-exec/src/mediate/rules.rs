@@ -283,7 +283,8 @@ mod tests {
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 
-    /// Returns the kind of a listening socket inside, the listener and a connected client, and the listener's name.
+    /// Makes a listener that these rules know as a socket of the sandbox. Returns its kind, the listener with a socket
+    /// for a client, and its name.
     fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
         let kind = SocketKind { family, style: libc::SOCK_STREAM };
         let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());

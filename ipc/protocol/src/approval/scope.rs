@@ -66,11 +66,11 @@ pub enum SessionScope {
     CommandPrefixesInProject(Vec<Vec<String>>),
     /// Changes of files whose path, relative to the project, matches this glob.
     PathPattern(String),
-    /// The directory `grant_root` of the request becomes writable, as a permanent right.
+    /// The directory `grant_root` of the request becomes writable, for the rest of the session.
     GrantRoot,
-    /// The network, as a permanent right.
+    /// The network, for the rest of the session.
     Network,
-    /// The unix socket that the request offers, as a permanent right.
+    /// The unix socket that the request offers, for the rest of the session.
     Socket,
     /// Any call of this tool of a confined server, while its definition and the server's access are unchanged.
     Tool,

@@ -149,7 +149,7 @@ pub enum EventKind {
         /// The reason for the end.
         cause: TurnAllowanceEnd,
     },
-    /// The approval mode changed: the handling of calls that need more than the permanent access.
+    /// The approval mode changed: the handling of calls that need more than the standing access.
     ModeChanged {
         /// The new mode.
         mode: ApprovalMode,

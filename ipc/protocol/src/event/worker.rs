@@ -47,7 +47,7 @@ pub struct OneShot {
     /// The call of the effect; absent for files of a rewind, whose `rewound` event follows.
     #[serde(default, deserialize_with = "some_call", skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Access that the one-shot worker has in addition to the permanent access.
+    /// Access that the one-shot worker has in addition to the standing access.
     pub grant: Recorded<Grant>,
     /// SHA-256 of the effect, in hexadecimal.
     pub effect_digest: String,

@@ -1,4 +1,4 @@
-//! A worker for exactly one approved effect: it gets the agent's permanent access and a grant, then one `Commit`
+//! A worker for exactly one approved effect: it gets the agent's standing access and a grant, then one `Commit`
 //! message, and is ended.
 //!
 //! The start is logged before the effect is sent, with the effect's digest, so that only the effect that the user saw

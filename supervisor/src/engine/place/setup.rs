@@ -121,7 +121,7 @@ impl ProjectSandbox {
         private_temp(&self.temps, &self.directories, self.identity)
     }
 
-    /// Returns the permanent access of the first agent.
+    /// Returns the standing access of the first agent.
     pub fn standing(&self) -> StandingRights {
         let Policy { project, temp, mode, .. } = &self.policy;
         let machine = User::of(self.identity).machine(&self.policy.hidden);

@@ -1,4 +1,4 @@
-//! The conversations of one server.
+//! The sessions that one server of front ends (`serve`, `acp`) has open.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -68,7 +68,7 @@ requests! {
     Interrupt(ConversationParams) -> Accepted, INTERRUPT_METHOD = "interrupt";
     /// Turns the network on or off, with a new worker, also during a turn.
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
-    /// Changes the handling of calls that the permanent access does not cover.
+    /// Changes the handling of calls that the standing access does not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
     /// Changes the model within the same provider, while no turn runs.
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
@@ -185,7 +185,7 @@ pub enum BaselineWord {
 pub struct NewConversationParams {
     /// The project: an absolute path.
     pub cwd: WirePath,
-    /// Handling of calls that the permanent access does not cover; `ask` if absent.
+    /// Handling of calls that the standing access does not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
     /// Kind of work of the agent, `execute` if absent. With `plan`, the agent makes a plan and changes nothing; another

@@ -184,7 +184,7 @@ impl Calls {
             bounds,
             standing: ran.standing,
             declined: &self.declined,
-            given: self.offers(call, bounds),
+            given: self.granted(call, bounds),
         };
         let mut result = reading.result(ran.tool, outcome, ran.pictures);
         if self.slots.is_of_user(call) {
@@ -365,8 +365,9 @@ impl Calls {
         result
     }
 
-    /// Returns the access of a call beyond the standing rights; `None` if the person cannot be asked about another run.
-    fn offers(&self, call: CallId, bounds: Bounds<'_>) -> Option<Grant> {
+    /// Returns the access that a call had beyond the standing rights, on which an offer of another run builds; `None` if
+    /// the person cannot be asked about another run.
+    fn granted(&self, call: CallId, bounds: Bounds<'_>) -> Option<Grant> {
         let approvals = &self.charter.approvals;
         let may_ask = approvals.answerer && approvals.offers && !self.slots.is_part(call);
         if !may_ask || !bounds.rights.asks() {
