@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::QueuedReport;
 use super::dial;
 use super::outbound::Outbound;
 use super::pump::{Break, Traffic, pump, reset};
@@ -35,7 +36,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects to the host, copies bytes in both directions, and reports the connection and its end.
-    pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
+    pub(super) async fn run(self, reports: mpsc::Sender<QueuedReport>) {
         let Self { number: connection, arrival, client, mut leave, held } = self;
         prepare(&client);
         if let Some(leave) = &mut leave
@@ -51,12 +52,12 @@ impl Connection {
         let (host, address, outbound) = match opened {
             Ok(opened) => opened,
             Err(failure) => {
-                // Told first, so that the reason is known when the client sees its connection reset.
-                let _ = reports.send(GatewayReport::Failed { arrival, failure }).await;
+                let report = GatewayReport::Failed { arrival, failure };
+                let _ = reports.send(QueuedReport::before_end_of(client, report)).await;
                 return;
             }
         };
-        if reports.send(GatewayReport::Connected { connection, arrival, address }).await.is_err() {
+        if reports.send(GatewayReport::Connected { connection, arrival, address }.into()).await.is_err() {
             return;
         }
         let mut traffic = Traffic::default();
@@ -76,9 +77,17 @@ impl Connection {
             }
             Err(Break::Gateway(failure)) => Some(failure),
         };
-        drop((client, host));
+        drop(host);
         let Traffic { sent, received } = traffic;
-        let _ = reports.send(GatewayReport::Ended { connection, sent, received, failure }).await;
+        let has_failed = failure.is_some();
+        let report = GatewayReport::Ended { connection, sent, received, failure };
+        let queued = if has_failed {
+            QueuedReport::before_end_of(client, report)
+        } else {
+            drop(client);
+            report.into()
+        };
+        let _ = reports.send(queued).await;
     }
 }
 

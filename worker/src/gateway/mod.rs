@@ -81,7 +81,7 @@ where
     raise_limit();
     let (reports, queue) = mpsc::channel(REPORTS);
     // Sent even if nothing is read yet: the queue is empty.
-    let _ = reports.try_send(GatewayReport::Ready);
+    let _ = reports.try_send(GatewayReport::Ready.into());
     let questions = asks.then(Questions::new);
     let mut gateway = Gateway { hosts, questions, reports, connections: JoinSet::new(), last: 0 };
     let ended = tokio::select! {
@@ -99,12 +99,34 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
+/// A report that waits to be written to the supervisor.
+#[derive(Debug)]
+struct QueuedReport {
+    report: GatewayReport,
+    /// Connection of the program, closed once the report is written; `None` if the report closes none. A program whose
+    /// connection is reset may end at once, and what the supervisor reads much later counts for no command.
+    client: Option<TcpStream>,
+}
+
+impl From<GatewayReport> for QueuedReport {
+    fn from(report: GatewayReport) -> Self {
+        Self { report, client: None }
+    }
+}
+
+impl QueuedReport {
+    const fn before_end_of(client: TcpStream, report: GatewayReport) -> Self {
+        Self { report, client: Some(client) }
+    }
+}
+
 async fn write<W: AsyncWrite + Unpin>(
     mut outgoing: AsyncOutgoing<W, GatewayReport>,
-    mut queue: mpsc::Receiver<GatewayReport>,
+    mut queue: mpsc::Receiver<QueuedReport>,
 ) -> Result<(), FrameError> {
-    while let Some(report) = queue.recv().await {
+    while let Some(QueuedReport { report, client }) = queue.recv().await {
         outgoing.send(report).await?;
+        drop(client);
     }
     Ok(())
 }
@@ -122,7 +144,7 @@ fn raise_limit() {
 struct Gateway {
     hosts: Hosts,
     questions: Option<Questions>,
-    reports: mpsc::Sender<GatewayReport>,
+    reports: mpsc::Sender<QueuedReport>,
     connections: JoinSet<()>,
     last: u64,
 }
@@ -162,7 +184,7 @@ impl Gateway {
         Ok(())
     }
 
-    fn take(&mut self, report: Permit<'_, GatewayReport>, arrival: Arrival, client: TcpStream) {
+    fn take(&mut self, report: Permit<'_, QueuedReport>, arrival: Arrival, client: TcpStream) {
         reset_when_closed(&client, true);
         self.last += 1;
         let listed = self.hosts.allows(&arrival.name, arrival.port);
@@ -179,7 +201,7 @@ impl Gateway {
             match self.questions.as_mut().map(|questions| questions.place(&arrival)) {
                 Some(Placed::Waits(leave, asked)) => {
                     if let Some(question) = asked {
-                        report.send(GatewayReport::Asked { question, arrival: arrival.clone() });
+                        report.send(GatewayReport::Asked { question, arrival: arrival.clone() }.into());
                     }
                     self.connect(arrival, client, Some(leave));
                     return;
@@ -189,7 +211,7 @@ impl Gateway {
                 Some(Placed::TooMany) | None => GatewayFailure::NotListed,
             }
         };
-        report.send(GatewayReport::Failed { arrival, failure });
+        report.send(QueuedReport::before_end_of(client, GatewayReport::Failed { arrival, failure }));
     }
 
     fn connect(&mut self, arrival: Arrival, client: TcpStream, leave: Option<Leave>) {
@@ -202,8 +224,8 @@ impl Gateway {
 /// supervisor does not read. `None` at the end of the connections; never returns if `arrivals` is `None`.
 async fn next<'a>(
     arrivals: Option<&Arrivals>,
-    reports: &'a mpsc::Sender<GatewayReport>,
-) -> Option<(Permit<'a, GatewayReport>, Arrival, TcpStream)> {
+    reports: &'a mpsc::Sender<QueuedReport>,
+) -> Option<(Permit<'a, QueuedReport>, Arrival, TcpStream)> {
     let (Some(arrivals), Ok(report)) = (arrivals, reports.reserve().await) else {
         return std::future::pending().await;
     };

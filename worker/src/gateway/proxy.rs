@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::QueuedReport;
 use super::connection::{Connection, reset_when_closed};
 use super::pump::{read, write};
 
@@ -70,7 +71,7 @@ pub(super) fn is_meant(arrival: &Arrival) -> bool {
 
 impl Proxied {
     /// Reads the request, then serves the connection.
-    pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
+    pub(super) async fn run(self, reports: mpsc::Sender<QueuedReport>) {
         let Self { number, mut arrival, client, hosts } = self;
         let request = async {
             let mut bytes = Vec::new();
@@ -83,7 +84,8 @@ impl Proxied {
                 // The answer says why, and a reset could overtake it.
                 reset_when_closed(&client, false);
                 // Nobody reads reports once the gateway ends.
-                let _ = reports.send(GatewayReport::Failed { arrival, failure }).await;
+                let report = GatewayReport::Failed { arrival, failure };
+                let _ = reports.send(QueuedReport::before_end_of(client, report)).await;
             }
         }
     }

@@ -68,6 +68,24 @@ fn a_host_that_is_not_listed_is_not_connected_to() {
     assert_eq!(served.join().unwrap(), b"", "the one connection that was made is the last");
 }
 
+/// Tests that the supervisor can read why a connection was reset when the program sees the reset, since the program's end
+/// may be the next thing that the supervisor hears of.
+#[test]
+fn a_failure_can_be_read_when_the_program_sees_its_connection_reset() {
+    let mut gateway = Gateway::new("localhost:1 *.localhost:443");
+    for round in 0..100 {
+        for (name, port, said) in
+            [("other.example", 1, ""), ("localhost", 1, ""), ("a.localhost", 443, "no hello")]
+        {
+            let mut client = gateway.client(name, port);
+            client.write_all(said.as_bytes()).unwrap();
+            let reset = is_reset(&mut client);
+            assert!(reset && gateway.has_report(), "{name}:{port}, round {round}, reset: {reset}");
+            gateway.failure();
+        }
+    }
+}
+
 #[test]
 fn the_end_of_arrivals_leaves_open_connections_alone() {
     let (port, served) = sink(0);

@@ -84,6 +84,13 @@ impl Gateway {
         self.reports.receive().ok().flatten()
     }
 
+    /// True if a report can be read now.
+    pub fn has_report(&self) -> bool {
+        let supervisor = self.supervisor.as_ref().unwrap();
+        let mut events = [PollFd::new(supervisor.as_fd(), PollFlags::POLLIN)];
+        poll(&mut events, PollTimeout::ZERO).unwrap() == 1
+    }
+
     pub fn failure(&mut self) -> GatewayFailure {
         match self.report() {
             GatewayReport::Failed { failure, .. } => failure,
