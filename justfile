@@ -25,7 +25,8 @@ escape-small:
 soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p model --test fuzz -- --nocapture
     cargo build --workspace --bins
-    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: a_killed_supervisor tripwire::planted tripwire::operations -- --nocapture
+    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: a_killed_supervisor tripwire:: remedies:: hidden_places:: -- --nocapture
+    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test hosts -- --nocapture
     BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test session signals:: -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session kills:: -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session plan_kills -- --nocapture

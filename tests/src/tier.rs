@@ -8,6 +8,9 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::World;
 
+/// Combinations of users and tiers.
+pub type Places = Vec<(User, Tier)>;
+
 /// Returns the flags that require exactly this tier.
 pub fn flags(tier: Tier) -> &'static [&'static str] {
     match tier {
@@ -36,12 +39,16 @@ pub fn all() -> Vec<Tier> {
     ALL.get_or_init(probe).clone()
 }
 
-/// Returns the combinations of users and tiers for the case with this index of a large matrix. In CI each case is
+/// Returns the combinations of users and tiers for the case with this index of a large matrix: see [`share_of`].
+pub fn share(case: usize) -> Places {
+    share_of(everywhere(), case)
+}
+
+/// Returns the part of these combinations of users and tiers in which CI plays the case with this index. Each case is
 /// played as each user and in each tier, but not as each user in each tier: neighbouring cases have the other
 /// combinations. `just soak` plays all.
-pub fn share(case: usize) -> Vec<(User, Tier)> {
+pub fn share_of(everywhere: Places, case: usize) -> Places {
     let is_of_share = |place: usize| (place + place / 2 + case).is_multiple_of(2);
-    let everywhere = everywhere();
     if everywhere.len() != 4 || crate::soaks() {
         return everywhere;
     }
@@ -54,7 +61,7 @@ pub fn share(case: usize) -> Vec<(User, Tier)> {
 }
 
 /// Returns all combinations of users and supported tiers.
-pub fn everywhere() -> Vec<(User, Tier)> {
+pub fn everywhere() -> Places {
     User::all().into_iter().flat_map(|user| all().into_iter().map(move |tier| (user, tier))).collect()
 }
 

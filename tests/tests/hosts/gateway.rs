@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use tests::world::KEY;
 use tests::{Finished, Programs, alive, wait_until};
 
-use crate::ground::{Ground, PRELUDE, PYTHON, in_full, on_a_machine};
+use crate::ground::{Ground, PRELUDE, PYTHON, in_full, on_a_machine, on_a_machine_at_length};
 
 fn gateway_below(ancestor: u32) -> u32 {
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -103,7 +103,7 @@ print(sum(c.recv(9) == b'x' for c in all))";
 /// their time limit is over.
 #[test]
 fn connections_that_nobody_answers_hold_no_command_up() {
-    on_a_machine("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {
+    on_a_machine_at_length("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {
         let script = "import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))
 all = []

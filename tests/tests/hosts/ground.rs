@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use ipc::confinement::Tier;
 use nix::unistd::geteuid;
 use tests::process::Finished;
+use tests::tier::{Places, share_of};
 use tests::{User, World, wait_until};
 
 const INSIDE: &str = "BAILIWICK_TEST_INTERNET";
@@ -50,21 +51,26 @@ pub(crate) type Packet = String;
 
 /// Runs the test named `test` on a separate machine, in each tier and as each user. Skips it if that is impossible.
 pub(crate) fn on_a_machine(test: &str, body: impl Fn(&mut Ground)) {
-    in_tiers(&[Tier::Full, Tier::Floor], test, body);
+    in_places(&[Tier::Full, Tier::Floor], |places| places, test, body);
+}
+
+/// Runs the test named `test`, which waits long, on a separate machine, in CI in a part of the places of
+/// [`on_a_machine`].
+pub(crate) fn on_a_machine_at_length(test: &str, body: impl Fn(&mut Ground)) {
+    in_places(&[Tier::Full, Tier::Floor], |places| share_of(places, 0), test, body);
 }
 
 /// Runs the test named `test` on a separate machine, in the full tier only.
 pub(crate) fn in_full(test: &str, body: impl Fn(&mut Ground)) {
-    in_tiers(&[Tier::Full], test, body);
+    in_places(&[Tier::Full], |places| places, test, body);
 }
 
-fn in_tiers(tiers: &[Tier], test: &str, body: impl Fn(&mut Ground)) {
+fn in_places(tiers: &[Tier], choose: fn(Places) -> Places, test: &str, body: impl Fn(&mut Ground)) {
     if let Some(users) = std::env::var_os(INSIDE) {
         let users = if users == "all" { User::all() } else { vec![User::Myself] };
-        for user in users {
-            for tier in tiers {
-                body(&mut Ground::new(user, *tier));
-            }
+        let places = users.into_iter().flat_map(|user| tiers.iter().map(move |tier| (user, *tier)));
+        for (user, tier) in choose(places.collect()) {
+            body(&mut Ground::new(user, tier));
         }
         return;
     }

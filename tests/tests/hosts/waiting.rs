@@ -8,7 +8,7 @@ use tests::replies::{calls, done, model_of, model_of_agents, shell};
 use tests::served::Served;
 use tests::wait_until;
 
-use crate::ground::{Ground, Packet, on_a_machine};
+use crate::ground::{Ground, Packet, on_a_machine, on_a_machine_at_length};
 
 const FETCH: &str = "curl -sS http://a.example/";
 const TWICE: &str = "curl -sS http://a.example/ & curl -sS http://a.example/; wait";
@@ -135,7 +135,7 @@ fn two_connections_wait_for_one_yes_which_ends_with_their_command() {
 
 #[test]
 fn an_answer_that_is_late_or_for_something_else_does_nothing() {
-    on_a_machine("waiting::an_answer_that_is_late_or_for_something_else_does_nothing", |ground| {
+    on_a_machine_at_length("waiting::an_answer_that_is_late_or_for_something_else_does_nothing", |ground| {
         let model = model_of([shell(FETCH), shell(FETCH), done()]);
         let mut front = Conversation::open(ground, &model);
         let request = front.asked();

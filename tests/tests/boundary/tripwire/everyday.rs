@@ -76,8 +76,8 @@ const LEGITIMATE: &[(Needs, &str)] = &[
 
 #[test]
 fn what_people_let_agents_do_with_git_is_not_flagged() {
-    let cases =
-        tier::everywhere().into_iter().flat_map(|place| LEGITIMATE.iter().map(move |act| (place, act)));
+    let cases = LEGITIMATE.iter().enumerate();
+    let cases = cases.flat_map(|(case, act)| tier::share(case).into_iter().map(move |place| (place, act)));
     side_by_side(cases, |((user, tier), (needs, command))| {
         let flags: &[&str] = match (tier, needs) {
             (Tier::Floor | Tier::FloorUnmediated, _) | (_, Needs::Nothing) => &[],
