@@ -15,7 +15,6 @@ use crate::view::Shown;
 
 #[derive(Clone, Debug)]
 pub enum Msg {
-    /// Key press.
     Key(KeyEvent),
     /// Key that was read together with others, as when a terminal sends a paste as keys. It never answers a request.
     KeyOfMany(KeyEvent),

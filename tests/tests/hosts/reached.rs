@@ -3,7 +3,6 @@
 use crate::ground::{Ground, PYTHON, on_a_machine};
 use tests::Finished;
 
-/// Allowed hosts.
 const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example:80,dns.example:80";
 
 /// Placeholder in a command for a client that uses tokio.

@@ -15,7 +15,6 @@ struct Hall {
     machines: &'static [(&'static str, &'static str)],
     /// True if the router's field for a state machine has the name of its directory.
     has_folder_names: bool,
-    /// Types that route.
     routers: &'static [&'static str],
     /// Modules by floor, the lowest first. A module may import only modules of lower floors.
     floors: &'static [&'static [&'static str]],

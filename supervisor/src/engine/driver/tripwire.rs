@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;
 
-/// Git's own configuration.
 const GIT_CONFIG: &str = ".git/config";
 
 /// Maximum number of changed paths that the model gets. The log has all changed paths.
